@@ -33,7 +33,7 @@ def idle_bytes(nodes: int) -> float:
     assert first is not None
     for machine in machines[1:]:
         node = first.node
-        node.cluster.meet_resolved(machine.ip, _PORT, node.now_ms)
+        node.cluster.meet_resolved(machine.ip, _PORT)
     while not all(m.process and m.process.node.membership.size == nodes for m in machines):
         world.run_for(_SECOND)
         if world.now_us > 600 * _SECOND:

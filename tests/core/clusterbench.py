@@ -6,6 +6,7 @@ from collections import deque
 from random import Random
 
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
@@ -48,13 +49,14 @@ class Peer:
     """The cluster part of a node. ``silent``: it neither receives nor sends messages, but its
     connections stay open; ``dead``: connections to its address are refused."""
 
-    def __init__(self, number: int, random: Random) -> None:
+    def __init__(self, number: int, random: Random, turn: Turn) -> None:
         self.id = b"%040x" % (0xA000 + number)
         self.ip = b"10.0.0.%d" % number
         self.random = random
         self.membership = Membership(NodeEntry(self.id, b"", PORT, MYSELF, 0), self._new_id)
         self.outbox = Outbox()
-        self.cluster = Cluster(self.membership, Peers(self.membership), self.outbox, random.random)
+        peers = Peers(self.membership)
+        self.cluster = Cluster(turn, self.membership, peers, self.outbox, random.random)
         self.links = 0
         self.silent = False
         self.dead = False
@@ -78,9 +80,9 @@ class Peer:
         """Process one received message."""
         if self.cluster.bind(link, message):
             if isinstance(message, Gossip):
-                self.cluster.receive(link, message, now_ms)
+                self.cluster.receive(link, message)
             elif isinstance(message, NodeFailed):
-                self.cluster.failed(message, now_ms)
+                self.cluster.failed(message)
 
 
 class Net:
@@ -90,11 +92,19 @@ class Net:
 
     def __init__(self, nodes: int, seed: int = 1) -> None:
         random = Random(seed)
-        self.now_ms = START_MS
-        self.nodes = [Peer(number + 1, Random(random.random())) for number in range(nodes)]
+        self.turn = Turn()
+        self.turn.now_ms = START_MS
+        self.nodes = [
+            Peer(number + 1, Random(random.random()), self.turn) for number in range(nodes)
+        ]
         self.wires: list[Wire] = []
         self.log: list[tuple[Peer, Peer, Message]] = []
         self._cuts: set[frozenset[Peer]] = set()
+
+    @property
+    def now_ms(self) -> int:
+        """The time, which is the same for all."""
+        return int(self.turn.now_ms)
 
     # -- faults ------------------------------------------------------------------------------
 
@@ -123,10 +133,10 @@ class Net:
         """Let time pass."""
         end_ms = self.now_ms + ms
         while self.now_ms < end_ms:
-            self.now_ms += TICK_MS
+            self.turn.now_ms += TICK_MS
             for peer in self.nodes:
                 if not peer.dead and not peer.silent:
-                    peer.cluster.tick(self.now_ms)
+                    peer.cluster.tick()
             self.settle()
 
     def settle(self) -> None:
@@ -161,15 +171,15 @@ class Net:
             if called.ip == entry.ip and not called.dead and self.passes(caller, called):
                 wire = Wire(caller, entry, called, self.now_ms)
                 self.wires.append(wire)
-                caller.cluster.link_up(entry, wire.near, self.now_ms)
+                caller.cluster.link_up(entry, wire.near)
                 return
-        caller.cluster.link_failed(entry, self.now_ms)
+        caller.cluster.link_failed(entry)
 
     def _close(self, wire: Wire) -> None:
         wire.closed = True
         self.wires.remove(wire)
-        wire.caller.cluster.link_lost(wire.near, self.now_ms)
-        wire.called.cluster.link_lost(wire.far, self.now_ms)
+        wire.caller.cluster.link_lost(wire.near)
+        wire.called.cluster.link_lost(wire.far)
 
     def _deliver(self, wire: Wire) -> bool:
         if wire.closed or not self.passes(wire.caller, wire.called):

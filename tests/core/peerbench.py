@@ -148,7 +148,7 @@ class PeerCase(NodeCase):
     def pass_ms(self, ms: int) -> None:
         """Let time pass, and run what became due in the node and its federation."""
         super().pass_ms(ms)
-        self.node.federation.run_due(self.now_ms)
+        self.node.federation.run_due()
 
     def pass_slowly(self, ms: int) -> None:
         """Let time pass in steps of the schedule's resolution."""

@@ -200,7 +200,7 @@ class JoinTests(NetCase):
 
     def test_meet_resolved(self) -> None:
         """A host name becomes a handshake once its address is known."""
-        resolved = self.first.cluster.meet_resolved(self.second.ip, PORT, self.net.now_ms)
+        resolved = self.first.cluster.meet_resolved(self.second.ip, PORT)
         self.assertEqual(True, resolved)
         self.net.run(300)
         self.assertEqual(0, self.first.flags_of(self.second))
@@ -440,7 +440,7 @@ class MemberTests(NetCase):
         """The first node receives a FAIL message."""
         message = NodeFailed(about)
         message.sender = sender
-        self.first.cluster.failed(message, self.net.now_ms)
+        self.first.cluster.failed(message)
 
     def test_verdict(self) -> None:
         """A member's FAIL message is accepted without further evidence; that of a stranger is
@@ -462,7 +462,7 @@ class ForgetTests(NetCase):
         """A forgotten node stays away for a minute, though others gossip about it and it is still
         running."""
         gone = self.nodes[2]
-        self.first.cluster.forget(gone.id, self.net.now_ms)
+        self.first.cluster.forget(gone.id)
         self.net.run(55_000)
         self.assertNotIn(gone.id, self.first.known_ids())
         self.net.run(20_000)
@@ -471,14 +471,14 @@ class ForgetTests(NetCase):
     def test_meet_goes_before_blacklist(self) -> None:
         """CLUSTER MEET of a forgotten node overrides the blacklist."""
         gone = self.nodes[2]
-        self.first.cluster.forget(gone.id, self.net.now_ms)
+        self.first.cluster.forget(gone.id)
         self.first.meet(gone, self.net.now_ms)
         self.net.run(500)
         self.assertEqual(0, self.first.flags_of(gone))
 
     def test_reset(self) -> None:
         """A reset node is alone; other nodes do not take it for the node with its old ID."""
-        self.first.cluster.reset(True, self.net.now_ms)
+        self.first.cluster.reset(True)
         old_id, self.first.id = self.first.id, self.first.membership.myself.id
         self.assertEqual(2, len(self.first.outbox.hangups))
         self.net.run(T_MS)
@@ -597,7 +597,7 @@ class StrangerTests(NetCase):
         self.first.membership.meet(b"10.0.0.88", PORT, 0, self.net.now_ms)
         (stand_in,) = self.handshakes()
         link = Link(Pipe(), stand_in, b"10.0.0.88", self.first.ip, self.net.now_ms, 9)
-        self.first.cluster.link_up(stand_in, link, self.net.now_ms)
+        self.first.cluster.link_up(stand_in, link)
         self.receive(link, gossip_from(self.second.id, PONG))
         self.assertEqual([], self.handshakes())
         self.assertEqual((b"10.0.0.88", None), (entry.ip, entry.link))

@@ -37,7 +37,7 @@ class FeatureTests(PeerCase):
 
     def test_shown(self) -> None:
         """A node shows what it can do in every heartbeat, and in nothing else."""
-        self.node.cluster.tick(self.now_ms)
+        self.node.cluster.tick()
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED

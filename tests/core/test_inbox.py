@@ -89,7 +89,7 @@ class SenderTests(PeerCase):
     def test_forgotten(self) -> None:
         """Messages from a forgotten node are ignored, even on its old connection."""
         job = self.replicated(B)
-        self.node.cluster.forget(B, self.now_ms)
+        self.node.cluster.forget(B)
         self.receive_signal(B, DELJOB, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 

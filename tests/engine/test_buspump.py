@@ -204,7 +204,7 @@ class SpeakerTests(PumpCase):
         """A node that is not in the table any more changes nothing."""
         for hot in (False, True):
             self.opened(hot)
-            self.node.cluster.forget(B, self.now_ms)
+            self.node.cluster.forget(B)
             jobs = len(self.node.jobs)
             self.pump.receive(self.end, self.bulk_of(SENDER))
             self.assertEqual(jobs, len(self.node.jobs))

@@ -151,33 +151,33 @@ class DirectNode:
     def take(self, client: Client, names: list[bytes]) -> Job | None:
         """A job of these queues, the first by priority and age, with a lease of its RETRY."""
         self._guard.permit(client, self._get)
-        job = self._node.leases.take(client, names, self._node.now_ms)
+        job = self._node.leases.take(client, names)
         self._guard.account(client, self._get, [b"GETJOB", b"FROM", *names])
         return job
 
     def take_this(self, client: Client, job: Job) -> bool:
         """This very job, with a lease; ``False`` when a client has it."""
         self._guard.permit(client, self._get)
-        taken = self._node.leases.take_this(client, job, self._node.now_ms)
+        taken = self._node.leases.take_this(client, job)
         self._guard.account(client, self._get, [b"GETJOB", b"FROM", job.queue])
         return taken
 
     def is_ready(self, names: list[bytes]) -> bool:
         """Whether :meth:`take` would find a job."""
-        return self._node.leases.is_ready(names, self._node.now_ms)
+        return self._node.leases.is_ready(names)
 
     def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
         """Let the client wait for a job, 0 for as long as it takes."""
-        self._node.leases.wait(client, names, timeout_ms, self._node.now_ms)
+        self._node.leases.wait(client, names, timeout_ms)
 
     def begin_lease(self, job: Job) -> None:
         """The lease of a job that came to a client that waited begins."""
-        self._node.leases.renew(job, self._node.now_ms)
+        self._node.leases.renew(job)
 
     def renew(self, client: Client, job: Job) -> None:
         """WORKING: the lease begins again."""
         self._guard.permit(client, self._working)
-        self._node.leases.renew(job, self._node.now_ms)
+        self._node.leases.renew(job)
         self._guard.account(client, self._working, [b"WORKING", job.id])
 
     def give_back(self, client: Client, job: Job, delay_ms: i64) -> bool:
@@ -192,7 +192,7 @@ class DirectNode:
         """Hold back a job until :meth:`make_ready`; ``False`` when it must not return."""
         self._guard.permit(client, self._nack)
         now_ms = self._node.now_ms
-        held = self._node.leases.hold(job, now_ms + NEVER_MS, now_ms)
+        held = self._node.leases.hold(job, now_ms + NEVER_MS)
         self._guard.account(client, self._nack, [b"NACK", job.id])
         return held
 
@@ -259,11 +259,11 @@ class DirectNode:
     def hold_restored(self, job: Job, delay_ms: i64) -> None:
         """Hold back a job that comes from the log, for so long; 0: until :meth:`make_ready`."""
         now_ms = self._node.now_ms
-        self._node.leases.hold(job, now_ms + (delay_ms if delay_ms > 0 else NEVER_MS), now_ms)
+        self._node.leases.hold(job, now_ms + (delay_ms if delay_ms > 0 else NEVER_MS))
 
     def restart(self, job: Job) -> None:
         """Queue a job that comes from the log at once, for no client can have it."""
-        self._node.leases.restart(job, self._node.now_ms)
+        self._node.leases.restart(job)
 
 
 class _Returning(Task):

@@ -20,6 +20,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.keepermap import View
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
@@ -57,17 +58,21 @@ class Cluster:
         "_random",
         "_tables",
         "_ticks",
+        "_turn",
     )
 
     def __init__(
         self,
+        turn: Turn,
         membership: Membership,
         peers: Peers,
         outbox: Outbox,
         random: Callable[[], float],
+        *,
         tables: Exchanges | None = None,
         keys: View | None = None,
     ) -> None:
+        self._turn: Turn = turn
         self.membership: Membership = membership
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
         self._peers: Peers = peers
@@ -89,8 +94,9 @@ class Cluster:
 
     # -- time --------------------------------------------------------------------------------
 
-    def tick(self, now_ms: i64) -> None:
+    def tick(self) -> None:
         """What the cluster needs every 100 ms (section 8.4)."""
+        now_ms = self._turn.now_ms
         membership = self.membership
         for entry in membership.expire_handshakes(now_ms, self.node_timeout_ms):
             self._links.hang_up(entry)
@@ -99,60 +105,62 @@ class Cluster:
             if entry.link is None and not entry.flags & (MYSELF | NOADDR):
                 self._links.call(entry, now_ms)
         if self._ticks % _TICKS_PER_S == 0:
-            self._each_second(entries, now_ms)
+            self._each_second(entries)
         self._ticks += 1
         for entry in entries:
             entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
-                self._watch(entry, now_ms)
+                self._watch(entry)
         membership.standing.tick(now_ms, self.node_timeout_ms)
         membership.refresh()
         if self._keys is not None:
-            self._keys.look(now_ms)
+            self._keys.look()
 
-    def _each_second(self, entries: list[NodeEntry], now_ms: i64) -> None:
+    def _each_second(self, entries: list[NodeEntry]) -> None:
+        now_ms = self._turn.now_ms
         quiet = gossip.longest_silent(entries, self._random)
         if quiet is not None:
-            self._ping(quiet, PING, now_ms)
+            self._ping(quiet, PING)
         for entry in entries:
             link = entry.link
             if link is not None and entry.flags & INTRODUCE:
                 if now_ms - link.created_ms >= _MEET_AGAIN_MS:
-                    self._ping(entry, MEET, now_ms)
+                    self._ping(entry, MEET)
 
-    def _watch(self, entry: NodeEntry, now_ms: i64) -> None:
+    def _watch(self, entry: NodeEntry) -> None:
         """Ping a node that was silent, mistrust its link, then itself."""
+        now_ms = self._turn.now_ms
         if failure.link_is_stale(entry, now_ms, self.node_timeout_ms):
             self._links.hang_up(entry)
         if gossip.silent(entry, now_ms, self.node_timeout_ms):
-            self._ping(entry, PING, now_ms)
+            self._ping(entry, PING)
         elif failure.overdue(entry, now_ms, self.node_timeout_ms):
             entry.flags |= PFAIL
 
-    def _ping(self, entry: NodeEntry, kind: i64, now_ms: i64) -> None:
+    def _ping(self, entry: NodeEntry, kind: i64) -> None:
         """PING or MEET a node that has a link; the time counts from the first one unanswered."""
         link = entry.link
         if link is not None:
             if kind == PING and entry.ping_sent_ms == 0:
-                entry.ping_sent_ms = now_ms
+                entry.ping_sent_ms = self._turn.now_ms
             self._peers.answer(link, gossip.news(kind, self.membership, self._random))
             if kind == PING and self._tables is not None:
                 self._tables.greet(link)
 
     # -- links -------------------------------------------------------------------------------
 
-    def link_up(self, entry: NodeEntry, link: Link, now_ms: i64) -> None:
+    def link_up(self, entry: NodeEntry, link: Link) -> None:
         """The link that was asked for is made; send the first PING, if it is still wanted."""
         if self._links.up(entry, link):
-            self._ping(entry, MEET if entry.flags & INTRODUCE else PING, now_ms)
+            self._ping(entry, MEET if entry.flags & INTRODUCE else PING)
 
-    def link_failed(self, entry: NodeEntry, now_ms: i64) -> None:
+    def link_failed(self, entry: NodeEntry) -> None:
         """The link that was asked for cannot be made."""
-        self._links.failed(entry, now_ms, self.node_timeout_ms)
+        self._links.failed(entry, self._turn.now_ms, self.node_timeout_ms)
 
-    def link_lost(self, link: Link, now_ms: i64) -> None:
+    def link_lost(self, link: Link) -> None:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
-        self._links.lost(link, now_ms, self.node_timeout_ms)
+        self._links.lost(link, self._turn.now_ms, self.node_timeout_ms)
 
     def twins(self) -> int:
         """How many nodes, this one among them, have an ID that another process uses, too."""
@@ -217,34 +225,34 @@ class Cluster:
 
     # -- messages ------------------------------------------------------------------------
 
-    def refused(self, link: Link, message: Message, now_ms: i64) -> None:
+    def refused(self, link: Link, message: Message) -> None:
         """A message that :meth:`bind` refused; perhaps of another process with this node's ID."""
         membership = self.membership
         if message.sender == membership.myself.id and isinstance(message, Gossip):
-            membership.standing.met(link, message, now_ms)
+            membership.standing.met(link, message, self._turn.now_ms)
 
-    def receive(self, link: Link, message: Gossip, now_ms: i64) -> None:
+    def receive(self, link: Link, message: Gossip) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
         before = link.features
-        self._heartbeats.receive(link, message, now_ms, self.node_timeout_ms)
+        self._heartbeats.receive(link, message, self._turn.now_ms, self.node_timeout_ms)
         if link.entry is not None and link.features != before and self._tables is not None:
             self._tables.greet(link)
 
-    def failed(self, message: NodeFailed, now_ms: i64) -> None:
+    def failed(self, message: NodeFailed) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""
-        self._heartbeats.failed(message, now_ms)
+        self._heartbeats.failed(message, self._turn.now_ms)
 
     # -- what operators ask for --------------------------------------------------------------
 
-    def meet_resolved(self, ip: bytes, port: i64, now_ms: i64) -> bool:
+    def meet_resolved(self, ip: bytes, port: i64) -> bool:
         """The host name given to CLUSTER MEET has this address; see :meth:`Membership.meet`."""
-        return self.membership.meet(ip, port, 0, now_ms)
+        return self.membership.meet(ip, port, 0, self._turn.now_ms)
 
-    def forget(self, node_id: bytes, now_ms: i64) -> None:
+    def forget(self, node_id: bytes) -> None:
         """CLUSTER FORGET; ``LocalError`` as :meth:`Membership.forget`."""
-        self._links.hang_up(self.membership.forget(node_id, now_ms))
+        self._links.hang_up(self.membership.forget(node_id, self._turn.now_ms))
 
-    def reset(self, hard: bool, now_ms: i64) -> None:
+    def reset(self, hard: bool) -> None:
         """CLUSTER RESET: no node but this one is known any more, and our links are gone."""
         for entry in self.membership.reset(hard):
             self._links.hang_up(entry)

@@ -58,6 +58,7 @@ class Inbox:
         *,
         keys: Keys,
     ) -> None:
+        self._turn = state.turn
         self._membership = state.membership
         self._cluster = cluster
         self._replication = replication
@@ -70,48 +71,49 @@ class Inbox:
         self._keys = keys
         self._pausing = state.pausing
 
-    def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
+    def receive(self, link: Link, message: Message) -> None:
         """Take one message that came on ``link``."""
+        wall_us = self._turn.wall_us
         usual = link.entry is None and message.sender == link.speaker
         if not usual and not self._cluster.bind(link, message):
-            self._cluster.refused(link, message, now_ms)
+            self._cluster.refused(link, message)
             return
         if isinstance(message, Gossip):
-            self._cluster.receive(link, message, now_ms)
+            self._cluster.receive(link, message)
             return
         sender = self._membership.nodes.get(message.sender)
         if sender is None or not link.speaker or link.muted:
             return
         if isinstance(message, JobSignal):
-            if not self.signal(sender, message.type, message.job_id, message.aux, now_ms):
-                self._holders.receive(sender, message, now_ms)
+            if not self.signal(sender, message.type, message.job_id, message.aux):
+                self._holders.receive(sender, message)
         elif isinstance(message, JobsMessage):
             if message.type != REPLJOB:
                 late = is_replaced(sender, link)
-                self._federation.take(sender, message, late, now_ms, wall_us)
+                self._federation.take(sender, message, late)
             elif message.announced == 1 and message.jobs:
                 record, life_s = message.jobs[0], message.lives_s[0]
                 mflags = message.mflags
-                self.copy(sender, link, record, life_s, mflags, now_ms=now_ms, wall_us=wall_us)
+                self.copy(sender, link, record, life_s, mflags)
         elif isinstance(message, QueueSignal):
             if message.type == NEEDJOBS:
-                self._federation.give(sender, message, now_ms)
+                self._federation.give(sender, message)
             else:
                 pause = Pause(message.aux & PAUSE_ALL, b"node " + sender.id, wall_us // 1_000_000)
-                self._pausing.command(message.queue, pause, now_ms)
+                self._pausing.command(message.queue, pause)
                 if self._pausing.unsaved:
                     self._membership.changed = True
         elif isinstance(message, TableChange | TableDigest | TablePull):
-            self._exchanges.receive(sender, message, now_ms, wall_us // 1_000_000)
+            self._exchanges.receive(sender, message, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
             if message.type == NEEDMATCH:
-                self._asking.give(sender, message, now_ms)
+                self._asking.give(sender, message)
             else:
-                self._overview.receive(sender, message, now_ms)
+                self._overview.receive(sender, message)
         elif isinstance(message, KeyMessage):
-            self._keys.receive(sender, message, now_ms, wall_us)
+            self._keys.receive(sender, message)
         elif isinstance(message, NodeFailed):
-            self._cluster.failed(message, now_ms)
+            self._cluster.failed(message)
 
     def speaker(self, link: Link) -> NodeEntry | None:
         """The node in the table whose messages about jobs are taken on a link that it made, and on
@@ -120,17 +122,17 @@ class Inbox:
             return None
         return self._membership.nodes.get(link.speaker)
 
-    def signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64, now_ms: i64) -> bool:
+    def signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> bool:
         """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it; ``False`` for any other
         message."""
         if kind == GOTJOB:
-            self._replication.confirmed(sender, job_id, now_ms)
+            self._replication.confirmed(sender, job_id)
         elif kind == SETACK:
-            self._acks.set(sender, job_id, aux, now_ms)
+            self._acks.set(sender, job_id, aux)
         elif kind == GOTACK:
             self._acks.confirmed(sender, job_id, aux)
         elif kind == DELJOB:
-            self._acks.deleted(sender, job_id, now_ms)
+            self._acks.deleted(sender, job_id)
         else:
             return False
         return True
@@ -142,10 +144,7 @@ class Inbox:
         record: JobRecord,
         life_s: i64,
         mflags: i64,
-        *,
-        now_ms: i64,
-        wall_us: i64,
     ) -> None:
         """Take REPLJOB of a node that may send it."""
         if not is_replaced(sender, link):
-            self._replication.keep(sender, record, life_s, mflags, now_ms, wall_us)
+            self._replication.keep(sender, record, life_s, mflags)

@@ -16,7 +16,9 @@ from mypy_extensions import i64
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.adding.fanout import Fanout
 from disque_tx.core.adding.replication import Replication
+from disque_tx.core.awakening import Awakening
 from disque_tx.core.base.client import Client
+from disque_tx.core.base.part import NEVER_MS, Part
 from disque_tx.core.base.schedule import earlier
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.counting.requests import Overview
@@ -26,13 +28,13 @@ from disque_tx.core.delivery.backoff import Backoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.delivery.overflow import Overflow
+from disque_tx.core.delivery.serving import Serving
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.getting import GetRequest, Getting
 from disque_tx.core.getting.leases import Leases
 from disque_tx.core.getting.unblocking import Releasing, leaving
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.duplicateids import standing_aside
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.queues.pausing import Pause
@@ -47,7 +49,7 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import bus as busmessages
 from disque_tx.messages.bus import Bulk, Message, QueueSignal
 from disque_tx.messages.nodes import Link, NodeEntry
-from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
+from disque_tx.messages.records import QUEUED, IdSource, JobRecord
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
@@ -57,9 +59,8 @@ class Node:
     """State of one node. ``random``: a number in [0, 1) per call."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
-        self.now_ms: i64 = 0
-        self.wall_us: i64 = 0
         state = State(membership, random)
+        self.turn = state.turn
         self.membership = membership
         self.random = random
         self.outbox = state.outbox
@@ -73,7 +74,15 @@ class Node:
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random, *state.tables)
+        self.cluster = Cluster(
+            state.turn,
+            membership,
+            state.peers,
+            state.outbox,
+            random,
+            tables=state.exchanges,
+            keys=state.key_view,
+        )
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
@@ -91,6 +100,7 @@ class Node:
         self._moves = Moves(state, self.delivery, successors)
         self.keys = Keys(state, self.delivery, self._adding)
         self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
+        self._serving = Serving(state, self.delivery)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self.pausing = state.pausing
         self.slices = state.slices
@@ -100,6 +110,39 @@ class Node:
         self.leases = Leases(state, self.delivery, self.getting, backoff)
         parts = (self.replication, holders, self.getting.asking, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
+        self._awakening = Awakening(
+            state, self.replication, self.delivery, self.acks, self._retries
+        )
+        self._parts: list[Part] = self._in_order()
+
+    def _in_order(self) -> list[Part]:
+        """The parts of the node, in the order in which they have their turn."""
+        return [
+            self._awakening,
+            self._releasing,
+            self.replication,
+            self.overview,
+            self._fanout,
+            self.getting,
+            self.keys,
+            self._moves,
+            self.recurring,
+            self._successors,
+            self._serving,
+            self.jobs,
+            self.queues,
+            self.pausing,
+        ]
+
+    @property
+    def now_ms(self) -> i64:
+        """The time of this turn, or of the last one, by the steady clock."""
+        return self.turn.now_ms
+
+    @property
+    def wall_us(self) -> i64:
+        """The time of day of this turn, or of the last one, in microseconds since 1970."""
+        return self.turn.wall_us
 
     @property
     def id(self) -> bytes:
@@ -122,8 +165,8 @@ class Node:
 
     def begin(self, now_ms: i64, wall_us: i64) -> None:
         """A turn begins at this time."""
-        self.now_ms = now_ms
-        self.wall_us = wall_us
+        self.turn.now_ms = now_ms
+        self.turn.wall_us = wall_us
         self.membership.wall_ms = wall_us // 1000
         self.membership.unix_ms = self.membership.wall_ms - now_ms
         if self.outbox.events is not None:
@@ -137,7 +180,7 @@ class Node:
             for one in message.messages:
                 self.receive(link, one)
             return
-        self._inbox.receive(link, message, self.now_ms, self.wall_us)
+        self._inbox.receive(link, message)
         self.serve()
 
     def speaker(self, link: Link) -> NodeEntry | None:
@@ -146,15 +189,14 @@ class Node:
 
     def receive_signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> None:
         """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it."""
-        self._inbox.signal(sender, kind, job_id, aux, self.now_ms)
+        self._inbox.signal(sender, kind, job_id, aux)
         self.serve()
 
     def receive_copy(
         self, sender: NodeEntry, link: Link, record: JobRecord, life_s: i64, mflags: i64
     ) -> None:
         """Take REPLJOB of a node that may send it."""
-        now_ms, wall_us = self.now_ms, self.wall_us
-        self._inbox.copy(sender, link, record, life_s, mflags, now_ms=now_ms, wall_us=wall_us)
+        self._inbox.copy(sender, link, record, life_s, mflags)
         self.serve()
 
     # -- adding ------------------------------------------------------------------------------
@@ -167,12 +209,12 @@ class Node:
         """
         if self.membership.standing.aside:
             raise standing_aside()
-        if self.policies.copying and self._fanout.add(client, request, self.now_ms, self.wall_us):
+        if self.policies.copying and self._fanout.add(client, request):
             return
         if request.unique is None:
-            self._adding.add(client, request, self.now_ms, self.wall_us)
+            self._adding.add(client, request)
         else:
-            self.keys.add_job(client, request, request.unique, self.now_ms, self.wall_us)
+            self.keys.add_job(client, request, request.unique)
 
     # -- delivering --------------------------------------------------------------------------
 
@@ -186,19 +228,19 @@ class Node:
         counters: bool,
     ) -> None:
         """GETJOB (client protocol, section 15): answer with jobs, or block the client."""
-        self.getting.get(client, names, count, timeout_ms, no_hang, counters, now_ms=self.now_ms)
+        self.getting.get(client, names, count, timeout_ms, no_hang, counters)
 
     def get_matching(self, client: Client, request: GetRequest) -> None:
         """GETJOB with MATCH (client protocol, section 15.1)."""
-        self.getting.get_matching(client, request, self.now_ms)
+        self.getting.get_matching(client, request)
 
     def acknowledge(self, ids: list[bytes]) -> int:
         """ACKJOB (client protocol, section 16): how many jobs were known and not acknowledged."""
-        return self.acks.acknowledge(ids, self.now_ms, self.wall_us)
+        return self.acks.acknowledge(ids)
 
     def fast_acknowledge(self, ids: list[bytes]) -> int:
         """FASTACK: how many jobs were known and are gone now; others may know them for longer."""
-        return self.acks.fast(ids, self.now_ms)
+        return self.acks.fast(ids)
 
     def delete(self, ids: list[bytes]) -> int:
         """DELJOB: how many jobs were known here and are gone now, here only."""
@@ -210,12 +252,12 @@ class Node:
         """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued, or
         wait for that from now on. ``delay_ms``, ``reason``: see :meth:`Retries.nack`."""
         if nack:
-            return self._retries.nack_all(ids, delay_ms, reason, self.now_ms, self.wall_us)
-        return self._retries.enqueue_all(ids, self.now_ms)
+            return self._retries.nack_all(ids, delay_ms, reason)
+        return self._retries.enqueue_all(ids)
 
     def move(self, client: Client, request: MoveRequest) -> None:
         """QMOVE: answer how many jobs were moved, at once, or later to the client, then blocked."""
-        self._moves.begin(client, request, self.now_ms, self.wall_us)
+        self._moves.begin(client, request)
 
     def dequeue(self, ids: list[bytes]) -> int:
         """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
@@ -231,13 +273,13 @@ class Node:
         """WORKING: postpone the next delivery by RETRY, which is returned in seconds.
 
         Client protocol, section 17. Raises ``CommandError`` NOJOB for an unknown job, ACKED for one
-        that is done, TOOLATE behind half of its life.
+        that is done, TOOLATE once half of its TTL has passed.
         """
-        return self._retries.working(job_id, self.now_ms)
+        return self._retries.working(job_id)
 
     def pause(self, name: bytes, flags: i64, who: bytes = b"") -> None:
         """PAUSE (client protocol, section 19): ``who`` sets the flags of a queue."""
-        self.pausing.command(name, Pause(flags, who, self.wall_us // 1_000_000), self.now_ms)
+        self.pausing.command(name, Pause(flags, who, self.wall_us // 1_000_000))
         if self.pausing.unsaved:
             self.membership.changed = True
 
@@ -257,62 +299,29 @@ class Node:
         self._releasing.gone(client)
 
     def run_due(self) -> None:
-        """Handle what is due by now, a bounded part of it; the rest stays due."""
-        jobs = self.jobs.schedule.due(self.now_ms, DUE_PER_TURN)
-        done = 0
-        try:
-            for job in jobs:
-                done += 1
-                if self.jobs.get(job.id) is job:  # what was done for another may have ended it
-                    self._awake(job)
-        finally:
-            # Should one of them meet a fault, the others must not be forgotten.
-            for job in jobs[done:]:
-                if self.jobs.get(job.id) is job:
-                    self.jobs.reschedule(job)
-        for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
-            self._releasing.time_over(client)
-        self.replication.run_due(self.now_ms, DUE_PER_TURN)
-        self.overview.run_due(self.now_ms)
-        self._fanout.run_due(self.now_ms)
-        self.getting.run_due(self.now_ms)
-        self.keys.run_due(self.now_ms, self.wall_us)
-        self._moves.run_due(self.now_ms, self.wall_us)
-        self.recurring.run_due(self.now_ms, self.wall_us)
+        """Do what is due by now, a bounded part of it; the rest stays due."""
+        for part in self._parts:
+            part.run_due()
         self.serve()
-
-    def _awake(self, job: Job) -> None:
-        if job.state == ACKED:
-            self.acks.awake(job, self.now_ms)
-        elif job.state == WAIT_REPL and job.expire_ms > self.now_ms:
-            self.replication.retry(job, self.now_ms)
-        elif (job.backoff or self.policies.active) and job.state != WAIT_REPL:
-            self._retries.awake(job, self.now_ms, self.wall_us)
-        else:
-            self.delivery.awake(job, self.now_ms)
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.settled or self.jobs.bonds.ended:
-            self.waiters.settle(self.now_ms)
-            self.keys.settle(self.now_ms)
+            self.waiters.settle()
+            self.keys.settle()
         if self.waiters.ready:
-            self.delivery.serve(self.now_ms)
+            self._serving.run()
             if self.delivery.overfull:
-                self._overflow.run(self.now_ms)
+                self._overflow.run()
         if self.delivery.emptied:
-            self.getting.emptied(self.now_ms)
+            self.getting.emptied()
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms = earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
-        due_ms = earlier(due_ms, self.replication.resends.next_ms())
-        due_ms = earlier(due_ms, self._fanout.next_due_ms())
-        due_ms = earlier(due_ms, self.getting.next_due_ms())
-        due_ms = earlier(due_ms, self._moves.next_due_ms(self.now_ms))
-        due_ms = earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
-        due_ms = earlier(due_ms, self.keys.next_due_ms(self.now_ms))
-        return earlier(due_ms, self.overview.next_due_ms(self.now_ms))
+        due_ms: i64 = NEVER_MS
+        for part in self._parts:
+            due_ms = earlier(due_ms, part.next_due_ms())
+        return due_ms
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
@@ -327,23 +336,8 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
-        self._releasing.flushed()
-        if self.outbox.events is not None:
-            self.outbox.events.flushed(len(self.jobs))
-        self.waiters.ready.clear()
-        self.replication.forget_all()
+        for part in self._parts:
+            part.forget_all()
         self.waiters.watch_nothing()
-        self._fanout.forget_all()
-        self._successors.forget_all()
-        self._moves.forget_all()
-        self.recurring.forget_jobs()
-        self.keys.forget_all()
-        self.federation.wanting.clear()
-        self.federation.given.forget_all()
-        self.getting.forget_all()
-        self.delivery.overfull.clear()
-        self.jobs.clear()
-        self.queues.clear()
-        self.pausing.forget_all()
         if self.pausing.unsaved:
             self.membership.changed = True

@@ -87,7 +87,7 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
         node.jobs.count_as(job, LOADED)
     if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
-        node.delivery.enqueue(job, BY_RESTART, node.now_ms)
+        node.delivery.enqueue(job, BY_RESTART)
     return known is None
 
 
@@ -136,7 +136,7 @@ def resume(node: Node, job_id: bytes, away_ms: i64) -> bool:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         if job.retry_s == 0:
             job.flags &= ~DELIVERED
-        node.delivery.enqueue(job, BY_RESTART, node.now_ms)
+        node.delivery.enqueue(job, BY_RESTART)
         return True
     if not 0 <= away_ms < job.retry_s * 1000:
         return False

@@ -93,7 +93,7 @@ class BusLinks(OutgoingLinks):
         end.parser.keys = node.membership.features & CAN_KEYS != 0
         self._up[end.writer] = end
         if entry is not None:
-            node.cluster.link_up(entry, link, node.now_ms)
+            node.cluster.link_up(entry, link)
 
     def trust(self, end: LinkEnd) -> None:
         """A known node has sent a message on it."""
@@ -109,9 +109,9 @@ class BusLinks(OutgoingLinks):
         self._up.pop(end.writer, None)
         node = self._node
         if link is not None:
-            node.cluster.link_lost(link, node.now_ms)
+            node.cluster.link_lost(link)
         elif entry is not None:
-            node.cluster.link_failed(entry, node.now_ms)
+            node.cluster.link_failed(entry)
 
     # -- at the end of a turn ----------------------------------------------------------------
 

@@ -115,7 +115,7 @@ class Lifecycle:
             return
         self.member = True
         node = self._server.node
-        node.recurring.begin(node.now_ms)
+        node.recurring.begin()
         self.nodes_changed()
         self._resume()
 

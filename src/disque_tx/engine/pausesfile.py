@@ -46,7 +46,7 @@ class PausesFile:
             self._set_aside(str(error))
             return
         pauses = {name: Pause(flags, who, at_s) for name, flags, who, at_s in rows}
-        self._node.pausing.load(pauses, self._node.now_ms)
+        self._node.pausing.load(pauses)
 
     def _set_aside(self, why: str) -> None:
         kept = f"{self.path}.damaged-{int(self._node.wall_us) // 1_000_000}"

@@ -80,7 +80,7 @@ class Deadline(Protocol):
     def next_due_ms(self) -> int:
         """When :meth:`run_due` has something to do next, -1 for never."""
 
-    def run_due(self, now_ms: int) -> object:
+    def run_due(self) -> object:
         """Do what is due by now, a bounded part of it; the rest stays due."""
 
 
@@ -214,6 +214,6 @@ class Turns:
         begun_ms = self._node.now_ms
         self._node.run_due()
         for deadline in self.deadlines:
-            deadline.run_due(begun_ms)
+            deadline.run_due()
         took_ms = self._steady_ms() - begun_ms
         self._server.latency.sample(b"jobs-processing", self._node.wall_us // 1_000_000, took_ms)

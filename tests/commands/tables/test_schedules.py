@@ -17,7 +17,7 @@ class ScheduleCase(DeskCase):
     def setUp(self) -> None:
         super().setUp()
         self.node.recurring.calendar = CronCalendar()
-        self.node.recurring.begin(NOW_MS)
+        self.node.recurring.begin()
 
     def schedule(self, *words: bytes) -> Value:
         """The reply to SCHEDULE."""

@@ -447,7 +447,7 @@ class OutsideTests(CopiesCase):
         client = self.begin_add(1, retry_s=0)
         job = self.waiting()
         (first,) = job.nodes
-        self.node.cluster.forget(first, self.now_ms)
+        self.node.cluster.forget(first)
         self.receive_signal(first, GOTJOB, job.id)
         self.assertEqual([], self.replies(client))
         self.pass_ms(60)

@@ -28,7 +28,7 @@ class NameTests(JobsCase):
         jobs = [make_job(number, number, queue) for number in numbers]
         for job in jobs:
             job.expire_ms = self.node.now_ms + 86_400_000
-            self.node.delivery.first_queueing(job, self.node.now_ms)
+            self.node.delivery.first_queueing(job)
             self.node.jobs.add(job)
         return [job.id for job in jobs]
 

@@ -131,7 +131,7 @@ class HolderTests(AckCase):
     def test_holder_that_was_forgotten(self) -> None:
         """A holder that was removed from the cluster does not keep the job until its TTL ends."""
         job = self.replicated(B, C)
-        self.node.cluster.forget(B, self.now_ms)
+        self.node.cluster.forget(B)
         self.node.acknowledge([job.id])
         self.receive_signal(C, GOTACK, job.id, 1)
         self.pass_slowly(5_000)
@@ -313,7 +313,7 @@ class DummyTests(AckCase):
         """A node that was removed from the cluster is not waited for."""
         self.node.acknowledge([UNKNOWN])
         self.receive_signal(B, GOTACK, UNKNOWN, 0)
-        self.node.cluster.forget(C, self.now_ms)
+        self.node.cluster.forget(C)
         self.pass_ms(1_000)
         self.assert_nothing_left()
 
@@ -333,7 +333,7 @@ class DummyTests(AckCase):
         self.node.acknowledge([UNKNOWN])
         self.node.membership.set_leaving(False)
         for peer in self.peers:
-            self.node.cluster.forget(peer, self.now_ms)
+            self.node.cluster.forget(peer)
         self.node.acknowledge([UNKNOWN])
         self.assert_nothing_left()
 

@@ -29,11 +29,12 @@ class ArrivalTests(PeerCase):
         super().setUp()
         state = State(self.node.membership, lambda: self.chance)
         state.queues = self.node.queues
+        state.turn = self.node.turn
         self.arrivals = Arrivals(state, self.node.delivery)
 
     def arrived(self, job: Job, life_s: int = 100) -> Job:
         """The job as this node stores it."""
-        return self.arrivals.job(job, life_s, self.now_ms, self.wall_us)
+        return self.arrivals.job(job, life_s)
 
     def test_life(self) -> None:
         """It lives as long as the message says, from its arrival, by both clocks."""

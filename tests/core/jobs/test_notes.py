@@ -38,7 +38,7 @@ class NotesTests(NodeCase):
         self.noted()
         self.node.flush_all()
         self.assertEqual({}, self.node.jobs.notes.by_job)
-        self.node.queues.clear()
+        self.node.queues.forget_all()
         self.assertEqual(before, self.node.used_memory())
 
     def test_counted_once(self) -> None:

@@ -116,7 +116,7 @@ class ApartTests(ClockCase):
     def test_sent(self) -> None:
         """Every heartbeat says what the clock shows."""
         self.clear_sent()
-        self.node.cluster.tick(self.now_ms)
+        self.node.cluster.tick()
         for peer in (B, C):
             for message in self.sent_to(peer):
                 if isinstance(message, Gossip):

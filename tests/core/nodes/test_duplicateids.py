@@ -45,7 +45,7 @@ class TwinCase(PeerCase):
     def later(self, ms: int) -> None:
         """Time passes, and the cluster's periodic work is done."""
         self.pass_ms(ms)
-        self.node.cluster.tick(self.now_ms)
+        self.node.cluster.tick()
 
     def answers(self, link: Link) -> list[Gossip]:
         """The gossip messages sent on an accepted link."""
@@ -106,7 +106,7 @@ class PeerTests(TwinCase):
         self.node.membership.meet(COPY_IP, 7711, 0, self.now_ms)
         (entry,) = [e for e in self.node.membership.nodes.values() if e.ip == COPY_IP]
         link = Link(SentMessages(), entry, COPY_IP, b"10.0.0.1", self.now_ms, 98)
-        self.node.cluster.link_up(entry, link, self.now_ms)
+        self.node.cluster.link_up(entry, link)
         self.gossip(link, PONG, SECOND)
         self.assertNotIn(entry, self.node.membership.nodes.values())
         self.assertEqual([link], self.node.outbox.hangups)

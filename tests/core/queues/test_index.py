@@ -359,7 +359,7 @@ class SelectorsTests(MatchCase):
         """There is a limit to different patterns with which clients wait; the others go on."""
         matching = self.node.waiters.matching
         for number in range(SELECTORS_MAX):
-            matching.join(matching.obtain([b"x%d*" % number], [], self.now_ms), self.connect())
-        error = self.assertRaises(CommandError, matching.obtain, [b"y*"], [], self.now_ms)
+            matching.join(matching.obtain([b"x%d*" % number], []), self.connect())
+        error = self.assertRaises(CommandError, matching.obtain, [b"y*"], [])
         self.assertIn("different lists of patterns", error.text)
         self.block(b"x1*")

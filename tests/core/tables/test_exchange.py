@@ -81,7 +81,7 @@ class ChangeTests(ExchangeCase):
         self.clear_sent()
         self.join(D)
         self.set()
-        self.node.cluster.tick(self.now_ms)
+        self.node.cluster.tick()
         self.receive(D, TablePull(b"", b""))
         self.receive(C, TableDigest(1, 1))
         for peer in (C, D):
@@ -138,7 +138,7 @@ class DigestTests(ExchangeCase):
 
     def test_with_ping(self) -> None:
         """Every PING comes with the digest, so a message that was lost does not matter for long."""
-        self.node.cluster.tick(self.now_ms)
+        self.node.cluster.tick()
         kinds = [type(m) for peer in (B, C) for m in self.sent_to(peer)]
         self.assertIn(Gossip, kinds)
         self.assertEqual(kinds.count(Gossip), kinds.count(TableDigest))

@@ -151,10 +151,10 @@ class KeyCluster:
             self.now_ms += STEP_MS
             self.begin()
             for node in self.up.values():
-                node.keys.view.look(self.now_ms)
+                node.keys.view.look()
                 node.slices.run(self.now_ms)
                 node.run_due()
-                node.federation.run_due(self.now_ms)
+                node.federation.run_due()
             self.settle()
 
 

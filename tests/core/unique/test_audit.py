@@ -26,9 +26,9 @@ class AuditTests(KeyCase):
         )
         there.note(self.keepers()[1], job_id, HELD)
         for question in (missed, there, missed, unknown, missed):
-            keys._audit.answered(question, now_ms)
+            keys._audit.answered(question)
             self.assertIn(b"k", keys.reservations.by_key)
-        keys._audit.answered(missed, now_ms)
+        keys._audit.answered(missed)
         self.assertNotIn(b"k", keys.reservations.by_key)
 
     def test_maker_forgot_the_job(self) -> None:

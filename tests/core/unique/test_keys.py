@@ -96,7 +96,7 @@ class AloneTests(KeyCase):
     def test_million_keys_need_no_timers(self) -> None:
         """A key that ends with its job costs no wake-up of the node."""
         self.add(A, ttl_s=10_000)
-        self.assertEqual(-1, self.cluster.up[A].keys.next_due_ms(self.cluster.now_ms))
+        self.assertEqual(-1, self.cluster.up[A].keys.next_due_ms())
 
     def test_logged(self) -> None:
         """The log has each key as long as it is taken, and no other."""
@@ -291,7 +291,7 @@ class InsideTests(KeyCase):
         request = add_request(ttl_s=3_600, replicate=2, retry_s=60)
         request.unique = Unique(b"k")
         node = self.cluster.up[at]
-        node.keys.add(notes, request, node.now_ms, node.wall_us)
+        node.keys.add(notes, request)
         return notes
 
     def test_once(self) -> None:

@@ -64,7 +64,7 @@ class ManyTests(KeyCase):
         mine = [key for key in _NAMES if A in self.keepers(key)]
         for number, key in enumerate(mine):
             job_id = b"D-cccccccc-%024d-003d" % number
-            node.keys._keeper.merge(C, KeyEntry(key, job_id, 2, 10**6, 0, 1), self.cluster.now_ms)
+            node.keys._keeper.merge(C, KeyEntry(key, job_id, 2, 10**6, 0, 1))
         self.assertEqual(len(mine), len(node.keys.reservations))
         self.cluster.run(10_000)
         self.assertEqual([], list(node.keys.reservations.by_key))

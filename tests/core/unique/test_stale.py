@@ -145,7 +145,7 @@ class ReturningTests(KeyCase):
         job_id, _ = self.add(A, replicate=3, retry_s=300)
         stale = KeyEntry(b"k", b"D-cccccccc-" + b"9" * 24 + b"-003d", 2, 10**6, 0, 1)
         for node in self.cluster.up.values():
-            node.keys._keeper.merge(C, stale, node.now_ms)
+            node.keys._keeper.merge(C, stale)
         self.cluster.run(10_000)
         for at in self.members:
             self.assertEqual((job_id, 0), self.add(at))

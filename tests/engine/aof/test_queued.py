@@ -54,7 +54,7 @@ class QueuedCase(SynchronousTestCase):
     def loaded(self, name: bytes = b"q") -> int:
         """How many jobs of a queue QCOUNT counts as loaded."""
         node = self.bench.node
-        return node.overview.counts.of(name, node.now_ms).numbers[-1]
+        return node.overview.counts.of(name).numbers[-1]
 
 
 class StopTests(QueuedCase):
@@ -139,7 +139,7 @@ class StopTests(QueuedCase):
         self.start()
         self.bench.turn(
             lambda: self.bench.node.overview.flush_queue(
-                self.bench.client, b"q", FLUSH_LOADED, False, False, self.bench.now_ms
+                self.bench.client, b"q", FLUSH_LOADED, False, False
             )
         )
         self.bench.turn(self.bench.node.run_due)

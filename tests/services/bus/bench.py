@@ -97,7 +97,7 @@ class BusCase(NodeCase):
     def tick(self) -> None:
         """Run the cluster's periodic work."""
         with self.runtime.turn() as node:
-            node.cluster.tick(node.now_ms)
+            node.cluster.tick()
         self.settle()
 
     def send(self, other: socket.socket, *messages: Message) -> None:

@@ -179,7 +179,7 @@ class OutboundTests(BusCase):
         first, _ = self.called()
         assert first.link is not None
         epoch = first.link.epoch
-        self.node.cluster.forget(OTHER, self.node.now_ms)
+        self.node.cluster.forget(OTHER)
         second, _ = self.called()
         assert second.link is not None
         self.assertEqual((True, True), (epoch > 1_000, second.link.epoch > epoch))
@@ -213,7 +213,7 @@ class OutboundTests(BusCase):
         assert link is not None
         with self.runtime.turn() as node:
             node.peers.answer(link, NodeFailed(OTHER))
-            node.cluster.forget(OTHER, node.now_ms)
+            node.cluster.forget(OTHER)
         self.assertEqual([PING, 3, -1], self.received_types(other))
 
     def test_slow(self) -> None:
@@ -350,7 +350,7 @@ class LifeTests(BusCase):
         with socket.create_server(("127.0.0.1", 0)) as server:
             second = self.entry(server.getsockname()[1], b"3" * 40)
             with self.runtime.turn() as node:
-                node.cluster.tick(node.now_ms)
+                node.cluster.tick()
         self.stop()
         self.assertEqual(
             ([PING, -1], [-1]), (self.received_types(other), self.received_types(caller))

@@ -265,7 +265,7 @@ class CallTests(ReactorCase):
             def next_due_ms(self) -> int:
                 return 0
 
-            def run_due(self, now_ms: int) -> None:
+            def run_due(self) -> None:
                 deadlines.remove(self)
                 raise ZeroDivisionError
 

@@ -189,11 +189,11 @@ class RecordingCluster:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._node, name)
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self) -> None:
         fault, self.fault = self.fault, None
         if fault is not None:
             raise fault
-        self.times_ms.append(now_ms)
+        self.times_ms.append(int(self._node.now_ms))
 
 
 class GossipTests(NodeCase):

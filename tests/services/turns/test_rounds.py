@@ -68,8 +68,10 @@ class DeadlineTests(Driven, test_runtime.DeadlineTests):
     def test_earliest(self) -> None:
         """The earliest one ends the waiting, whichever part it is of."""
         now_ms = self.node.now_ms
-        late, soon = test_runtime.Alarm(now_ms + 700), test_runtime.Alarm(now_ms + 20)
-        self.runtime.turns.deadlines += [late, test_runtime.Alarm(-1), soon]
+        late, soon, never = [
+            test_runtime.Alarm(self.node, ms) for ms in (now_ms + 700, now_ms + 20, -1)
+        ]
+        self.runtime.turns.deadlines += [late, never, soon]
         self.reactor.advance(0.02)
         self.assertEqual(([], [now_ms + 20]), (late.woken_ms, soon.woken_ms))
         self.reactor.advance(0.68)
@@ -81,10 +83,10 @@ class FaultTests(Driven, test_runtime.FaultTests):
 
     def test_while_it_is_due(self) -> None:
         """An exception at a deadline ends its turn, and what was due is still due."""
-        alarm = test_runtime.Alarm(self.node.now_ms + 20)
+        alarm = test_runtime.Alarm(self.node, self.node.now_ms + 20)
         self.runtime.turns.deadlines.append(alarm)
         run_due = alarm.run_due
-        self.patch(alarm, "run_due", lambda now_ms: 1 / 0)
+        self.patch(alarm, "run_due", lambda: 1 / 0)
         self.assertRaises(ZeroDivisionError, self.reactor.advance, 0.02)
         self.assertFalse(self.runtime.turns.active)
         self.patch(alarm, "run_due", run_due)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from disque_tx.core.node import Node
 from disque_tx.engine.turns import OutgoingLinks
 from disque_tx.errors import LocalError
 from disque_tx.services.node.periodic import Cron
@@ -68,16 +69,18 @@ class TimerTests(NodeCase):
 
 
 class Alarm:
-    """A deadline; records when it was run."""
+    """A deadline of a node; records when it was run."""
 
-    def __init__(self, due_ms: int) -> None:
+    def __init__(self, node: Node, due_ms: int) -> None:
+        self.node = node
         self.due_ms = due_ms
         self.woken_ms: list[int] = []
 
     def next_due_ms(self) -> int:
         return self.due_ms
 
-    def run_due(self, now_ms: int) -> None:
+    def run_due(self) -> None:
+        now_ms = int(self.node.now_ms)
         if 0 <= self.due_ms <= now_ms:
             self.due_ms = -1
             self.woken_ms.append(now_ms)
@@ -90,7 +93,7 @@ class DeadlineTests(NodeCase):
         """One timer serves all of them, the earliest first; parts without a deadline are not
         run."""
         now_ms = self.node.now_ms
-        late, soon, never = Alarm(now_ms + 700), Alarm(now_ms + 20), Alarm(-1)
+        late, soon, never = [Alarm(self.node, ms) for ms in (now_ms + 700, now_ms + 20, -1)]
         self.runtime.turns.deadlines += [late, never, soon]
         self.turn(b"ADDJOB q b 0 DELAY 5")
         self.assertEqual(1, len(self.reactor.getDelayedCalls()))
@@ -226,9 +229,9 @@ class FaultTests(NodeCase):
 
     def test_while_it_is_due(self) -> None:
         """An exception at a deadline ends its turn, and the next timer is set."""
-        alarm = Alarm(self.node.now_ms + 20)
+        alarm = Alarm(self.node, self.node.now_ms + 20)
         self.runtime.turns.deadlines.append(alarm)
-        self.patch(alarm, "run_due", lambda now_ms: 1 / 0)
+        self.patch(alarm, "run_due", lambda: 1 / 0)
         self.turn(b"PING")
         self.assertRaises(ZeroDivisionError, self.reactor.advance, 0.02)
         self.assertFalse(self.runtime.turns.active)

@@ -88,7 +88,7 @@ def _forget(server: Server, client: Client, argv: list[bytes]) -> None:
         raise CommandError("ERR", f"Unknown node {quoted(node_id)}")
     if entry is node.membership.myself:
         raise CommandError("ERR", "I tried hard but I can't forget myself...")
-    node.cluster.forget(node_id, node.now_ms)
+    node.cluster.forget(node_id)
     client.replies.status(b"OK")
 
 
@@ -98,7 +98,7 @@ def _reset(server: Server, client: Client, argv: list[bytes]) -> None:
         raise syntax_error()
     node = server.node
     node.flush_all()
-    node.cluster.reset(how == b"hard", node.now_ms)
+    node.cluster.reset(how == b"hard")
     if len(node.policy_table.registers):
         node.policy_table.clear()
         server.control.save_policies()

@@ -171,7 +171,7 @@ def _times(server: Server, definition: Definition, name: bytes, count: i64) -> l
     """When the next occurrences are, in seconds since 1970."""
     node = server.node
     times: list[int] = []
-    time_s: i64 = node.recurring.position_s(name, node.wall_us)
+    time_s: i64 = node.recurring.position_s(name)
     while len(times) < count:
         time_s = definition.recurrence.after(node.recurring.calendar, time_s)
         if time_s == NEVER:

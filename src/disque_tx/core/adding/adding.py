@@ -42,6 +42,7 @@ class Adding:
     def __init__(
         self, state: State, delivery: Delivery, replication: Replication, ids: IdSource
     ) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._queues = state.queues
@@ -55,26 +56,26 @@ class Adding:
         self._ids = ids
         self._ctime: i64 = 0
 
-    def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
+    def add(self, client: Client, request: AddRequest) -> None:
         """See ``Node.add_job``."""
-        job = self._new(request, now_ms, wall_us)
+        job = self._new(request)
         self._totals.added += 1
         reason = ASYNC if request.asynchronous else NO_REASON
-        self._place(client, job, request, reason, now_ms)
+        self._place(client, job, request, reason)
         if job.state != WAIT_REPL or request.asynchronous:
             client.replies.status(job.id)
 
-    def add_all(self, requests: list[AddRequest], now_ms: i64, wall_us: i64) -> list[Job]:
+    def add_all(self, requests: list[AddRequest]) -> list[Job]:
         """Add several jobs, or none; no client waits for their copies.
 
         Raises ``CommandError`` as for a client, for the first one that is refused.
         """
-        jobs = [self._new(request, now_ms, wall_us) for request in requests]
+        jobs = [self._new(request) for request in requests]
         for place in range(len(jobs)):
             request = requests[place]
             self._totals.added += 1
             reason = ASYNC if request.asynchronous else NO_REASON
-            self._place(None, jobs[place], request, reason, now_ms)
+            self._place(None, jobs[place], request, reason)
         return jobs
 
     def draw_id(self, request: AddRequest) -> bytes:
@@ -85,18 +86,18 @@ class Adding:
         request.ttl_s, request.retry_s = request.life(policy)
         return self._ids.next_id(self._membership.myself.id, request.ttl_s, request.retry_s)
 
-    def add_for(self, client_id: i64, request: AddRequest, now_ms: i64, wall_us: i64) -> Job:
+    def add_for(self, client_id: i64, request: AddRequest) -> Job:
         """Add a job for a client that somebody else answers. It may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``client_id``: of the event, 0 for no client.
         """
-        job = self._new(request, now_ms, wall_us)
+        job = self._new(request)
         self._totals.added += 1
         reason = ASYNC if request.asynchronous else NO_REASON
-        self._place(None, job, request, reason, now_ms, client_id)
+        self._place(None, job, request, reason, client_id)
         return job
 
-    def add_instead(self, request: AddRequest, reason: i64, now_ms: i64, wall_us: i64) -> Job:
+    def add_instead(self, request: AddRequest, reason: i64) -> Job:
         """Add a job that takes the place of another one. It may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``reason``: of the event.
@@ -104,11 +105,11 @@ class Adding:
         if self._membership.standing.aside:
             raise standing_aside()
         request.delay_s = max(request.delay_s, 0)  # it has waited
-        job = self._new(request, now_ms, wall_us)
-        self._place(None, job, request, reason, now_ms)
+        job = self._new(request)
+        self._place(None, job, request, reason)
         return job
 
-    def add_scheduled(self, request: AddRequest, id_start: bytes, now_ms: i64, wall_us: i64) -> Job:
+    def add_scheduled(self, request: AddRequest, id_start: bytes) -> Job:
         """Add a job that no client asks for. It may still wait for its copies.
 
         ``id_start``: what its ID begins with, up to the TTL; empty for an ID as any other. If there
@@ -118,15 +119,15 @@ class Adding:
             raise standing_aside()
         if self._memory.level() > 1:
             raise out_of_memory()
-        job = self._new(request, now_ms, wall_us, id_start)
+        job = self._new(request, id_start)
         known = self._jobs.get(job.id)
         if known is not None:
             return known
         self._totals.added += 1
-        self._place(None, job, request, BY_SCHEDULE, now_ms)
+        self._place(None, job, request, BY_SCHEDULE)
         return job
 
-    def _new(self, request: AddRequest, now_ms: i64, wall_us: i64, id_start: bytes = b"") -> Job:
+    def _new(self, request: AddRequest, id_start: bytes = b"") -> Job:
         """The job that is asked for, registered nowhere."""
         check_queue(request.queue)
         membership = self._membership
@@ -148,7 +149,7 @@ class Adding:
         if elsewhere > len(membership.reachable):
             raise self._too_few(elsewhere, outside)
         queue_name = self._shared_name(request.queue, request.maxlen)
-        etime_s = wall_us // 1_000_000 + ttl_s
+        etime_s = self._turn.wall_us // 1_000_000 + ttl_s
         if etime_s > ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
         unique = request.unique
@@ -163,7 +164,7 @@ class Adding:
             queue_name,
             request.body,
             () if outside else membership.only_me,
-            self._next_ctime(wall_us),
+            self._next_ctime(),
             etime_s,
             delay_s=request.delay_s,
             retry_s=retry_s,
@@ -171,7 +172,7 @@ class Adding:
         )
         job.priority = request.priority
         job.life_ms = ttl_s * 1000
-        job.expire_ms = now_ms + job.life_ms
+        job.expire_ms = self._turn.now_ms + job.life_ms
         return job
 
     def _place(
@@ -180,7 +181,6 @@ class Adding:
         job: Job,
         request: AddRequest,
         reason: i64,
-        now_ms: i64,
         client_id: i64 = 0,
     ) -> None:
         """Keep the job here, or see to its copies. ``client``: who waits for these."""
@@ -198,11 +198,11 @@ class Adding:
             self._jobs.notes.put(job.id, note)
             note.begins(job)
         if elsewhere == 0:
-            self._keep(job, now_ms)
+            self._keep(job)
         elif outside or not asynchronous:
-            self._wait(None if asynchronous else client, job, elsewhere, request.timeout_ms, now_ms)
+            self._wait(None if asynchronous else client, job, elsewhere, request.timeout_ms)
         else:
-            self._send(job, elsewhere, now_ms)
+            self._send(job, elsewhere)
 
     def _shared_name(self, queue_name: bytes, maxlen: i64) -> bytes:
         """The one copy of the name for all jobs of a queue, which must take one more."""
@@ -228,40 +228,38 @@ class Adding:
             f" for the following reason: {reason}",
         )
 
-    def _next_ctime(self, wall_us: i64) -> i64:
+    def _next_ctime(self) -> i64:
         """A creation time later than every one before it (cluster protocol, section 15.3)."""
-        ctime = wall_us // 1000 * 1_000_000
+        ctime = self._turn.wall_us // 1000 * 1_000_000
         if ctime <= self._ctime:
             ctime = self._ctime + 1
         self._ctime = ctime
         return ctime
 
-    def _keep(self, job: Job, now_ms: i64) -> None:
+    def _keep(self, job: Job) -> None:
         """Queue the job here, now or after its delay."""
         if job.delay_s > 0:
             job.step(HOLD)
-            job.qtime_ms = now_ms + job.delay_s * 1000
+            job.qtime_ms = self._turn.now_ms + job.delay_s * 1000
             self._jobs.count_as(job, DELAYED)
         else:
-            self._delivery.first_queueing(job, now_ms)
+            self._delivery.first_queueing(job)
         self._jobs.add(job)
         self._jobs.record(job)
 
-    def _wait(
-        self, client: Client | None, job: Job, elsewhere: i64, timeout_ms: i64, now_ms: i64
-    ) -> None:
+    def _wait(self, client: Client | None, job: Job, elsewhere: i64, timeout_ms: i64) -> None:
         """Wait for ``elsewhere`` copies, for the client or for no client."""
         job.confirmed = set(job.nodes)
         job.nodes = self._replication.draw(job.nodes, elsewhere)
-        self._waiters.wait_for_copies(client, job, timeout_ms, now_ms)
-        self._replication.begin(job, now_ms)
+        self._waiters.wait_for_copies(client, job, timeout_ms)
+        self._replication.begin(job)
         self._jobs.add(job)
 
-    def _send(self, job: Job, elsewhere: i64, now_ms: i64) -> None:
+    def _send(self, job: Job, elsewhere: i64) -> None:
         """Send ``elsewhere`` copies, and keep one here."""
         job.nodes = self._replication.draw(job.nodes, elsewhere)
-        self._keep(job, now_ms)
-        self._replication.begin_async(job, elsewhere, now_ms)
+        self._keep(job)
+        self._replication.begin_async(job, elsewhere)
 
 
 def out_of_memory() -> CommandError:

@@ -19,6 +19,7 @@ from mypy_extensions import i64
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.base.bounds import check_queue
 from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
 from disque_tx.core.jobs.addrequest import AddRequest
@@ -49,10 +50,11 @@ class _Group(Linked):
         self.missing: set[bytes] = {job.id for job in jobs if job.state == WAIT_REPL}
 
 
-class Fanout(CopiesWatcher):
+class Fanout(Part, CopiesWatcher):
     """Adds jobs to several queues at once."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._peers = state.peers
@@ -64,7 +66,7 @@ class Fanout(CopiesWatcher):
         self._groups: dict[bytes, _Group] = {}
         self._timeouts: Schedule[_Group] = Schedule()
 
-    def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> bool:
+    def add(self, client: Client, request: AddRequest) -> bool:
         """Add the job, and those in other queues; ``False`` if the policy names none, and nothing
         is done. Raises ``CommandError`` as ADDJOB does, for any of them."""
         check_queue(request.queue)
@@ -77,7 +79,7 @@ class Fanout(CopiesWatcher):
         for name in policy.copy_to:
             if name != request.queue:
                 requests.append(request.to_queue(name))
-        jobs = self._adding.add_all(requests, now_ms, wall_us)
+        jobs = self._adding.add_all(requests)
         self._totals.copied += len(jobs) - 1
         group = _Group(client, jobs)
         if not group.missing or request.asynchronous:
@@ -88,10 +90,10 @@ class Fanout(CopiesWatcher):
             self._groups[job_id] = group
             self._waiters.watched[job_id] = self
         if 0 < request.timeout_ms < NO_TIMEOUT_MS:
-            self._timeouts.add(group, now_ms + request.timeout_ms)
+            self._timeouts.add(group, self._turn.now_ms + request.timeout_ms)
         return True
 
-    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool) -> None:
         group = self._groups.pop(job_id, None)
         if group is None:
             return
@@ -105,8 +107,9 @@ class Fanout(CopiesWatcher):
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self._timeouts.next_ms()
 
-    def run_due(self, now_ms: i64) -> None:
+    def run_due(self) -> None:
         """Withdraw what takes too long."""
+        now_ms = self._turn.now_ms
         for group in self._timeouts.due(now_ms, _TIMEOUTS_PER_TURN):
             self._refuse(group, CommandError("NOREPL", _TIMEOUT))
 

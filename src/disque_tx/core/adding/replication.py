@@ -22,6 +22,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.adding.asynccopies import AsyncCopies
 from disque_tx.core.adding.placement import Spread
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
@@ -61,7 +62,11 @@ def life_s(job: Job, now_ms: i64) -> int:
     return min(max(1, int(job.expire_ms - now_ms) // 1000), _LIFE_S_MAX)
 
 
-class Replication:
+#: ASYNC jobs that are asked about again per turn.
+_RESENDS_PER_TURN: Final = 2_000
+
+
+class Replication(Part):
     """Makes copies elsewhere, and keeps those of others.
 
     ``asynchronous``: ASYNC jobs whose copies are not all confirmed; ``resends``: when who is asked
@@ -69,6 +74,7 @@ class Replication:
     """
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals) -> None:
+        self._turn = state.turn
         self.asynchronous: dict[bytes, AsyncCopies] = {}
         self.resends: Schedule[AsyncCopies] = Schedule()
         self._jobs = state.jobs
@@ -93,10 +99,10 @@ class Replication:
         drawn = self._spread.draw(nodes, count, avoid)
         return self._arrivals.shared(nodes + tuple(drawn)) if drawn else nodes
 
-    def begin(self, job: Job, now_ms: i64) -> None:
+    def begin(self, job: Job) -> None:
         """Send a job, for whose copies a client waits, to its first nodes."""
-        job.qtime_ms = now_ms + RETRY_MS
-        self._send(job, set(), now_ms)
+        job.qtime_ms = self._turn.now_ms + RETRY_MS
+        self._send(job, set())
 
     def _draw_more(self, job: Job, count: i64, avoid: bytes = b"") -> bool:
         nodes = self.draw(job.nodes, count, avoid)
@@ -105,46 +111,47 @@ class Replication:
         self._jobs.set_holders(job, nodes)
         return True
 
-    def _send(self, job: Job, silent: set[bytes], now_ms: i64) -> None:
+    def _send(self, job: Job, silent: set[bytes]) -> None:
         """Send the job to its other holders; those in ``silent`` need not answer."""
-        copy = JobCopy(job, life_s(job, now_ms))
+        copy = JobCopy(job, life_s(job, self._turn.now_ms))
         mine = self._membership.myself.id
         for node in job.nodes:
             if node != mine:
                 self._peers.copy(node, copy, NOREPLY if node in silent else 0)
 
-    def _send_again(self, job: Job, to: set[bytes], now_ms: i64) -> None:
+    def _send_again(self, job: Job, to: set[bytes]) -> None:
         """Send the job once more to those of its holders who did not answer."""
-        copy = JobCopy(job, life_s(job, now_ms))
+        copy = JobCopy(job, life_s(job, self._turn.now_ms))
         for node in job.nodes:
             if node in to:
                 self._peers.copy(node, copy, 0)
 
-    def retry(self, job: Job, now_ms: i64) -> None:
+    def retry(self, job: Job) -> None:
         """Draw one more node for a job that still waits, and ask the silent ones again."""
+        now_ms = self._turn.now_ms
         wait = self._waiters.copies[job.id]
         confirmed = job.confirmed
         assert confirmed is not None
         mine = self._membership.myself.id
         if mine not in confirmed and self.takes_jobs():
-            self._keep_too(job, confirmed, now_ms)
+            self._keep_too(job, confirmed)
         crowded = self._spread.crowded(confirmed) if job.repl > 1 else b""
         if len(confirmed) >= job.repl and not crowded:
-            self.achieved(job, now_ms)  # no holder could be ordered to queue it before
+            self.achieved(job)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
                 return
         elif self._draw_more(job, 1, crowded if len(confirmed) >= job.repl else b""):
-            self._send(job, confirmed, now_ms)
+            self._send(job, confirmed)
         elif wait.resend_ms <= now_ms:
             missing = set(job.nodes) - confirmed
-            self._send_again(job, missing, now_ms)
+            self._send_again(job, missing)
             pause_ms = _RESEND_MS_MIN * (i64(1) << wait.resends)
             wait.resends = min(wait.resends + 1, _DOUBLINGS_MAX)
             wait.resend_ms = now_ms + min(pause_ms, _RESEND_MS_MAX)
         job.qtime_ms = now_ms + RETRY_MS
         self._jobs.reschedule(job)
 
-    def _keep_too(self, job: Job, confirmed: set[bytes], now_ms: i64) -> None:
+    def _keep_too(self, job: Job, confirmed: set[bytes]) -> None:
         """Keep a copy of a job that was to be kept by others only."""
         only_me = self._membership.only_me
         confirmed.add(self._membership.myself.id)
@@ -153,27 +160,31 @@ class Replication:
             self._jobs.set_holders(job, only_me)
         else:
             self._jobs.set_holders(job, self._arrivals.shared(job.nodes + only_me))
-            self._send(job, confirmed, now_ms)
+            self._send(job, confirmed)
 
     # -- copies that no client waits for -----------------------------------------------------
 
-    def begin_async(self, job: Job, wanted: i64, now_ms: i64) -> None:
+    def begin_async(self, job: Job, wanted: i64) -> None:
         """Send an ASYNC job to its nodes, and see that ``wanted`` of them confirm it."""
         mine = self._membership.myself.id
-        self._send(job, set(), now_ms)
+        self._send(job, set())
         copies = AsyncCopies(job, {node for node in job.nodes if node != mine}, wanted)
         self.asynchronous[job.id] = copies
-        self.resends.add(copies, now_ms + _ASYNC_MS_MIN)
+        self.resends.add(copies, self._turn.now_ms + _ASYNC_MS_MIN)
 
-    def run_due(self, now_ms: i64, limit: i64) -> None:
+    def next_due_ms(self) -> i64:
+        return self.resends.next_ms()
+
+    def run_due(self) -> None:
         """Ask again about ASYNC jobs that are not confirmed yet."""
-        for copies in self.resends.due(now_ms, limit):
+        now_ms = self._turn.now_ms
+        for copies in self.resends.due(now_ms, _RESENDS_PER_TURN):
             job = copies.job
             alive = self._jobs.get(job.id) is job and (job.state == ACTIVE or job.state == QUEUED)
             if not alive:
                 self.asynchronous.pop(job.id, None)
             elif copies.wanted > 0 or self._crowded(copies):
-                self._resend_async(copies, now_ms)
+                self._resend_async(copies)
             else:
                 self._finish_async(copies)
 
@@ -181,7 +192,7 @@ class Replication:
         """See ``Spread.crowded``, of the nodes that confirmed."""
         return self._spread.crowded([n for n in copies.job.nodes if n not in copies.unconfirmed])
 
-    def _resend_async(self, copies: AsyncCopies, now_ms: i64) -> None:
+    def _resend_async(self, copies: AsyncCopies) -> None:
         job = copies.job
         mine = self._membership.myself.id
         avoid = self._crowded(copies) if copies.wanted <= 0 else b""
@@ -193,12 +204,12 @@ class Replication:
             copies.unconfirmed |= set(job.nodes) - before
             self._jobs.record(job)
             confirmed = {n for n in job.nodes if n != mine and n not in copies.unconfirmed}
-            self._send(job, confirmed, now_ms)
+            self._send(job, confirmed)
         else:
-            self._send_again(job, copies.unconfirmed, now_ms)
+            self._send_again(job, copies.unconfirmed)
         copies.attempts = min(copies.attempts + 1, _DOUBLINGS_MAX)
         pause_ms = _ASYNC_MS_MIN * (i64(1) << copies.attempts)
-        self.resends.add(copies, now_ms + min(pause_ms, _ASYNC_MS_MAX))
+        self.resends.add(copies, self._turn.now_ms + min(pause_ms, _ASYNC_MS_MAX))
 
     def forget_all(self) -> None:
         """All jobs are gone."""
@@ -207,7 +218,7 @@ class Replication:
 
     # -- answers -----------------------------------------------------------------------------
 
-    def confirmed(self, sender: NodeEntry, job_id: bytes, now_ms: i64) -> None:
+    def confirmed(self, sender: NodeEntry, job_id: bytes) -> None:
         """GOTJOB: the sender keeps a copy (section 7.4)."""
         job = self._jobs.get(job_id)
         if job is None:
@@ -222,7 +233,7 @@ class Replication:
             if len(confirmed) >= job.repl and not (
                 job.repl > 1 and self._spread.crowded(confirmed)
             ):
-                self.achieved(job, now_ms)
+                self.achieved(job)
 
     def _confirmed_async(self, job: Job, sender: bytes) -> None:
         if not self.asynchronous:
@@ -244,12 +255,12 @@ class Replication:
     def _replicated(self, job: Job, copies: i64) -> None:
         self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
 
-    def achieved(self, job: Job, now_ms: i64) -> None:
+    def achieved(self, job: Job) -> None:
         """There are enough copies: the job lives, and its client is answered (section 10.6)."""
         confirmed = job.confirmed
         assert confirmed is not None
         if self._membership.myself.id not in job.nodes:
-            if self.hand_off(job, now_ms):
+            if self.hand_off(job):
                 self._replicated(job, i64(len(confirmed)))
                 self._waiters.copies_made(job)
                 self._jobs.discard(job)
@@ -261,18 +272,18 @@ class Replication:
             job.step(HOLD)
             # Its delay may be over by now; it is queued in the next turn then.
             wait = self._waiters.copies[job.id]
-            job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, now_ms + 1)
+            job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, self._turn.now_ms + 1)
             self._jobs.count_as(job, DELAYED)
         else:
             self._outbox.note(events.QUEUED, job)
-            self._delivery.first_queueing(job, now_ms)
+            self._delivery.first_queueing(job)
         self._jobs.reschedule(job)
         self._jobs.record(job)
         self._waiters.copies_made(job)
 
     # -- external replication ----------------------------------------------------------------
 
-    def hand_off(self, job: Job, now_ms: i64) -> bool:
+    def hand_off(self, job: Job) -> bool:
         """Order one of the holders, none of which is this node, to queue the job (section 10.7).
 
         ``False`` when there is a link to none of them. The original only queues a job with
@@ -285,7 +296,9 @@ class Replication:
         if job.retry_s > 0 or job.delay_s > 0:
             self._peers.send_once(chosen, JobSignal(ENQUEUE, job.id, job.delay_s))
         else:
-            self._peers.send_once(chosen, JobsMessage(YOURJOBS, [job], [life_s(job, now_ms)]))
+            self._peers.send_once(
+                chosen, JobsMessage(YOURJOBS, [job], [life_s(job, self._turn.now_ms)])
+            )
         if job.retry_s == 0:
             for node in job.nodes:
                 if node != chosen.id:
@@ -315,8 +328,6 @@ class Replication:
         record: JobRecord,
         life_s: i64,
         mflags: i64,
-        now_ms: i64,
-        wall_us: i64,
     ) -> None:
         """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3). ``life_s``: seconds
         that the job has left."""
@@ -328,7 +339,7 @@ class Replication:
         if job is not None:
             self._jobs.merge_holders(job, record.nodes)
         else:
-            job = self._arrivals.job(record, life_s, now_ms, wall_us)
+            job = self._arrivals.job(record, life_s)
             job.held = job.retry_s == 0
             self._jobs.add(job)
             self._jobs.record(job)

@@ -74,12 +74,14 @@ class Counts:
     """Counts what is kept: nothing is walked."""
 
     def __init__(self, state: State) -> None:
+        self._turn = state.turn
         self._queues = state.queues
         self._tallies = state.jobs.tallies
         self._policies = state.policies
 
-    def of(self, name: bytes, now_ms: i64) -> QueueCounts:
+    def of(self, name: bytes) -> QueueCounts:
         """One queue, which need not exist."""
+        now_ms = self._turn.now_ms
         queued: i64 = 0
         blocked: i64 = 0
         oldest_ms: i64 = 0

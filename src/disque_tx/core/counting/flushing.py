@@ -84,13 +84,13 @@ class Flushing(ResultTask):
 
     def step(self, now_ms: i64) -> bool:
         if self._queued_left > 0:
-            self._flush_queued(now_ms)
-        elif not self._others_left() or self._flush_others(now_ms):
+            self._flush_queued()
+        elif not self._others_left() or self._flush_others():
             self.receiver.result([b"%d" % self._flushed])
             return True
         return False
 
-    def _flush_queued(self, now_ms: i64) -> None:
+    def _flush_queued(self) -> None:
         ended = 0
         while self._queued_left > 0 and ended < _ENDED_PER_SLICE:
             queue = self._queues.get(self._name)
@@ -100,7 +100,7 @@ class Flushing(ResultTask):
                 return
             self._queued_left -= 1
             ended += 1
-            self._end(job, now_ms)
+            self._end(job)
 
     def _others_left(self) -> bool:
         tally = self._jobs.tallies.get(self._name)
@@ -111,7 +111,7 @@ class Flushing(ResultTask):
                 return True
         return False
 
-    def _flush_others(self, now_ms: i64) -> bool:
+    def _flush_others(self) -> bool:
         """Whether the end of the table is reached."""
         seen = 0
         ended = 0
@@ -120,7 +120,7 @@ class Flushing(ResultTask):
             seen += len(jobs) + 1
             for job in jobs:
                 if self._wanted(job):
-                    self._end(job, now_ms)
+                    self._end(job)
                     ended += 1
             if self._cursor == 0:
                 return True
@@ -132,9 +132,9 @@ class Flushing(ResultTask):
             return False
         return self._states & _BITS[int(place)] != 0
 
-    def _end(self, job: Job, now_ms: i64) -> None:
+    def _end(self, job: Job) -> None:
         self._flushed += 1
         self._totals.flushed += 1
         self._outbox.note(events.DELETED, job, events.BY_FLUSH)
         self._jobs.endings.note(job.id, DELETED)
-        self._acks.end(job, now_ms)
+        self._acks.end(job)

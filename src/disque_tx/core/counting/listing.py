@@ -69,12 +69,14 @@ class Listing(ResultTask):
         "_queues",
         "_request",
         "_tallies",
+        "_turn",
     )
 
     def __init__(
         self, state: State, counts: Counts, request: ListRequest, receiver: Receiver
     ) -> None:
         super().__init__(receiver)
+        self._turn = state.turn
         self._queues = state.queues
         self._tallies = state.jobs.tallies
         self._counts = counts
@@ -94,17 +96,17 @@ class Listing(ResultTask):
                 for tally in tallies:
                     if not tally.is_empty() and self._queues.get(tally.id) is None:
                         seen += self._price(tally.id)
-                        self._look(tally.id, None, now_ms)
+                        self._look(tally.id, None)
                 seen += len(tallies) + 1
             else:
                 self._cursor, queues = self._queues.table.scan(self._cursor)
                 for queue in queues:
                     seen += self._price(queue.name)
-                    self._look(queue.name, queue, now_ms)
+                    self._look(queue.name, queue)
                 seen += 1
             if self._cursor == 0:
                 if self._in_tallies:
-                    self._finish(now_ms)
+                    self._finish()
                     return True
                 self._in_tallies = True
         return False
@@ -113,19 +115,19 @@ class Listing(ResultTask):
         """What it takes to look at this name, in short names."""
         return 1 if self._glob is None else self._glob.price(len(name))
 
-    def _look(self, name: bytes, queue: Queue | None, now_ms: i64) -> None:
+    def _look(self, name: bytes, queue: Queue | None) -> None:
         request = self._request
         glob = self._glob
         if glob is not None and not glob.matches(name):
             return
-        key = (self._key(queue, now_ms), name)
+        key = (self._key(queue), name)
         if request.after is not None and key <= request.after:
             return
         self._found.append(key)
         if len(self._found) > 2 * request.count + 1:
             self._cut()
 
-    def _key(self, queue: Queue | None, now_ms: i64) -> int:
+    def _key(self, queue: Queue | None) -> int:
         """Where the queue stands, smallest first."""
         sort = self._request.sort
         if sort == BY_NAME:
@@ -137,16 +139,16 @@ class Listing(ResultTask):
             return 0
         if sort == BY_QUEUED:
             return -queue.jobs.size
-        in_milli, out_milli = queue.milli_per_s(now_ms)
+        in_milli, out_milli = queue.milli_per_s(self._turn.now_ms)
         return -(in_milli + out_milli)
 
     def _cut(self) -> None:
         """Keep the rows of the page, and one that shows that more follow."""
         self._found = sorted(set(self._found))[: self._request.count + 1]
 
-    def _finish(self, now_ms: i64) -> None:
+    def _finish(self) -> None:
         self._cut()
         words = [b"1" if len(self._found) > self._request.count else b"0"]
         for _, name in self._found[: self._request.count]:
-            words += self._counts.of(name, now_ms).words()
+            words += self._counts.of(name).words()
         self.receiver.result(words)

@@ -70,16 +70,17 @@ class Questions:
     """Those of this node that are under way."""
 
     def __init__(self, state: State) -> None:
+        self._turn = state.turn
         self._membership = state.membership
         self._peers = state.peers
         self._open: dict[int, Question] = {}
         self._timeouts: Schedule[Question] = Schedule()
         self._last: i64 = 0
 
-    def ask(self, words: list[bytes], asker: Asker, scope: i64, now_ms: i64) -> None:
+    def ask(self, words: list[bytes], asker: Asker, scope: i64) -> None:
         """Ask the other nodes of this scope that can answer."""
         self._last += 1
-        question = Question(self._last, words, asker, now_ms + TIMEOUT_MS)
+        question = Question(self._last, words, asker, self._turn.now_ms + TIMEOUT_MS)
         siblings = self._membership.siblings
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
@@ -111,12 +112,12 @@ class Questions:
         link = entry.link
         return 0 if link is None else link.features & self._membership.features
 
-    def answered(self, sender: bytes, message: QueryMessage, now_ms: i64) -> None:
+    def answered(self, sender: bytes, message: QueryMessage) -> None:
         """REPORT: the answer of one node."""
         question = self._open.get(int(message.number))
         if question is None or sender not in question.waiting:
             return
-        if self._asked_for_time(question, sender, message.words, now_ms):
+        if self._asked_for_time(question, sender, message.words):
             return
         question.waiting.remove(sender)
         words = message.words
@@ -128,9 +129,7 @@ class Questions:
             self._timeouts.remove(question)
             self._close(question)
 
-    def _asked_for_time(
-        self, question: Question, sender: bytes, words: list[bytes], now_ms: i64
-    ) -> bool:
+    def _asked_for_time(self, question: Question, sender: bytes, words: list[bytes]) -> bool:
         """Whether the answer is ``TIME``; the node gets the question again, once."""
         if len(words) != 2 or words[0] != TIME or sender in question.limited:
             return False
@@ -138,7 +137,7 @@ class Questions:
         if there_ms < 0:
             return False
         question.limited.add(sender)
-        until_ms = there_ms + question.end_ms - now_ms
+        until_ms = there_ms + question.end_ms - self._turn.now_ms
         form = question_for(question.words, sender not in question.older)
         again = [*form, b"%d" % until_ms]
         self._peers.send(sender, QueryMessage(QUERY, question.number, again))
@@ -152,7 +151,8 @@ class Questions:
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self._timeouts.next_ms()
 
-    def run_due(self, now_ms: i64, limit: i64) -> None:
+    def run_due(self, limit: i64) -> None:
         """Wait no longer for answers that are late."""
+        now_ms = self._turn.now_ms
         for question in self._timeouts.due(now_ms, limit):
             self._close(question)

@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.counting.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
 from disque_tx.core.counting.counts import Counts, number_of
 from disque_tx.core.counting.dialects import narrowed, understood
@@ -41,10 +42,11 @@ _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
 
 
-class Overview:
+class Overview(Part):
     """Answers questions about queues. ``counts``: those of this node."""
 
     def __init__(self, state: State, acks: Acks) -> None:
+        self._turn = state.turn
         self._state = state
         self._acks = acks
         self._jobs = state.jobs
@@ -53,29 +55,28 @@ class Overview:
         self._slices = state.slices
         self.counts = Counts(state)
         self._questions = Questions(state)
-        self._now_ms: i64 = 0
 
     # -- commands ----------------------------------------------------------------------------
 
-    def count_jobs(self, client: Client, name: bytes, scope: i64, now_ms: i64) -> None:
+    def count_jobs(self, client: Client, name: bytes, scope: i64) -> None:
         """QCOUNT: how many jobs of a queue there are, and where they stand."""
-        self._begin(client, CountAnswer(name), [b"COUNT", name], scope, now_ms)
+        self._begin(client, CountAnswer(name), [b"COUNT", name], scope)
 
-    def list_queues(self, client: Client, request: ListRequest, scope: i64, now_ms: i64) -> None:
+    def list_queues(self, client: Client, request: ListRequest, scope: i64) -> None:
         """QLIST: the queues, a page of them."""
         words = [b"LIST", request.pattern, b"%d" % request.sort, b"%d" % request.count]
         if request.after is not None:
             words += [b"%d" % request.after[0], request.after[1]]
-        self._begin(client, ListAnswer(request, scope != HERE), words, scope, now_ms)
+        self._begin(client, ListAnswer(request, scope != HERE), words, scope)
 
     def flush_queue(
-        self, client: Client, name: bytes, states: i64, scope: i64, details: bool, now_ms: i64
+        self, client: Client, name: bytes, states: i64, scope: i64, details: bool
     ) -> None:
         """QFLUSH: end the jobs of a queue."""
         words = [b"FLUSH", name, b"%d" % states]
-        self._begin(client, FlushAnswer(details), words, scope, now_ms)
+        self._begin(client, FlushAnswer(details), words, scope)
 
-    def wait_for_job(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+    def wait_for_job(self, client: Client, job_id: bytes, timeout_ms: i64) -> None:
         """WAITJOB: answer once a job has ended. Raises ``CommandError`` NOJOB for one that is not
         known here."""
         job = self._jobs.get(job_id)
@@ -89,21 +90,18 @@ class Overview:
         if job.state == ACKED:
             client.replies.status(b"ACKED")
         else:
-            self._waiters.wait_for_ending(client, job_id, timeout_ms, now_ms)
+            self._waiters.wait_for_ending(client, job_id, timeout_ms)
 
-    def _begin(
-        self, client: Client, answer: Answer, words: list[bytes], scope: i64, now_ms: i64
-    ) -> None:
+    def _begin(self, client: Client, answer: Answer, words: list[bytes], scope: i64) -> None:
         if self._slices.count() >= _TASKS_MAX:
             raise CommandError("ERR", "Too many long requests are under way, try again later")
-        self._now_ms = now_ms
         Gathering(self, self._waiters, client, answer, scope).begin(words)
 
     # -- work --------------------------------------------------------------------------------
 
     def ask_others(self, words: list[bytes], asker: Asker, scope: i64) -> None:
         """Ask the other nodes of this scope."""
-        self._questions.ask(words, asker, scope, self._now_ms)
+        self._questions.ask(words, asker, scope)
 
     def perform(self, words: list[bytes], receiver: Receiver) -> bool:
         """Answer a question of this node or of another one; ``False`` if it is none."""
@@ -111,7 +109,7 @@ class Overview:
         if kind == b"COUNT" and len(words) <= ROWS_MAX + 1:
             rows: list[bytes] = []
             for name in words[1:]:
-                rows += self.counts.of(name, self._now_ms).words()
+                rows += self.counts.of(name).words()
             receiver.result(rows)
             return True
         if kind == b"LIST" and len(words) in (4, 6):
@@ -130,15 +128,14 @@ class Overview:
 
     def now_ms(self) -> i64:
         """The time of the turn."""
-        return self._now_ms
+        return self._turn.now_ms
 
     # -- other nodes, and time ---------------------------------------------------------------
 
-    def receive(self, sender: NodeEntry, message: QueryMessage, now_ms: i64) -> None:
+    def receive(self, sender: NodeEntry, message: QueryMessage) -> None:
         """QUERY, REPORT."""
-        self._now_ms = now_ms
         if message.type != QUERY:
-            self._questions.answered(sender.id, message, now_ms)
+            self._questions.answered(sender.id, message)
         elif self._slices.count() < _TASKS_MAX:
             link = sender.link
             older = link is not None and link.features != 0 and not link.features & CAN_LOADED
@@ -150,9 +147,9 @@ class Overview:
         """A question of another node. One that changes something needs a time."""
         if words[:1] == [b"FLUSH"]:
             if len(words) == 3:
-                receiver.result([TIME, b"%d" % self._now_ms])
+                receiver.result([TIME, b"%d" % self._turn.now_ms])
                 return
-            if len(words) != 4 or number_of(words[3]) < self._now_ms:
+            if len(words) != 4 or number_of(words[3]) < self._turn.now_ms:
                 return
             words = words[:3]
         self.perform(words, receiver)
@@ -161,19 +158,20 @@ class Overview:
         """Send the answer to a question of another node."""
         self._peers.send(node_id, QueryMessage(REPORT, number, words))
 
-    def next_due_ms(self, now_ms: i64) -> i64:
+    def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
+        now_ms = self._turn.now_ms
         due_ms = self._questions.next_due_ms()
         if self._slices.busy() and (due_ms < 0 or due_ms > now_ms):
             return now_ms + 1
         return due_ms
 
-    def run_due(self, now_ms: i64) -> None:
+    def run_due(self) -> None:
         """Go on with long requests, and end questions that took too long."""
-        self._now_ms = now_ms
+        now_ms = self._turn.now_ms
         if self._slices.busy():
             self._slices.run(now_ms)
-        self._questions.run_due(now_ms, _QUESTIONS_PER_TURN)
+        self._questions.run_due(_QUESTIONS_PER_TURN)
 
 
 def _list_request(words: list[bytes]) -> ListRequest | None:

@@ -44,6 +44,7 @@ class Acks:
     """Acknowledges jobs and collects the acknowledgements."""
 
     def __init__(self, state: State, delivery: Delivery) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._waiters = state.waiters
@@ -56,30 +57,30 @@ class Acks:
 
     # -- commands ----------------------------------------------------------------------------
 
-    def acknowledge(self, ids: list[bytes], now_ms: i64, wall_us: i64) -> int:
+    def acknowledge(self, ids: list[bytes]) -> int:
         """ACKJOB: how many jobs were known here and not yet acknowledged."""
         count = 0
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is None:
-                self._remember(job_id, now_ms, wall_us)
+                self._remember(job_id)
             elif job.state == ACKED:
-                self.attempt(job, now_ms)
+                self.attempt(job)
             else:
                 count += 1
-                self._count(events.ACKED, job, now_ms)
-                self.end(job, now_ms)
+                self._count(events.ACKED, job)
+                self.end(job)
         return count
 
-    def end(self, job: Job, now_ms: i64) -> None:
+    def end(self, job: Job) -> None:
         """End a job that is not acknowledged yet, as ACKJOB does; nothing is counted."""
         if job.nodes is self._membership.only_me and job.state != WAIT_REPL:
             self._delivery.remove(job)  # no other node has it, or will
         else:
-            self._done(job, now_ms)
-            self.attempt(job, now_ms)
+            self._done(job)
+            self.attempt(job)
 
-    def fast(self, ids: list[bytes], now_ms: i64) -> int:
+    def fast(self, ids: list[bytes]) -> int:
         """FASTACK: forget jobs here and, as far as possible, everywhere; how many were known."""
         count = 0
         for job_id in ids:
@@ -90,7 +91,7 @@ class Acks:
             count += 1
             if job.state != WAIT_REPL:  # taking that back makes the event
                 if job.state != ACKED:
-                    self._count(events.FAST_ACKED, job, now_ms)
+                    self._count(events.FAST_ACKED, job)
                 self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
         return count
@@ -114,59 +115,67 @@ class Acks:
             self._outbox.note(events.DELETED, job, reason)
         self._delivery.remove(job)
 
-    def _count(self, kind: i64, job: Job, now_ms: i64) -> None:
+    def _count(self, kind: i64, job: Job) -> None:
         self._totals.acked += 1
         if self._jobs.endings.watched:
             self._jobs.endings.note(job.id, ACKNOWLEDGED)
         sink = self._outbox.events
         if sink is not None:
-            sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, now_ms))
+            sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, self._turn.now_ms))
 
-    def _remember(self, job_id: bytes, now_ms: i64, wall_us: i64) -> None:
+    def _remember(self, job_id: bytes) -> None:
         """Make a dummy acknowledgement, if another node may hold the job."""
         membership = self._membership
         if membership.size < 2 or membership.leaving or not may_repeat(job_id):
             return
         life_s = life_minutes(job_id) * 60
         job = Job(
-            job_id, b"", b"", (), 0, wall_us // 1_000_000 + life_s, delay_s=0, retry_s=0, repl=0
+            job_id,
+            b"",
+            b"",
+            (),
+            0,
+            self._turn.wall_us // 1_000_000 + life_s,
+            delay_s=0,
+            retry_s=0,
+            repl=0,
         )
-        job.expire_ms = now_ms + life_s * 1000
+        job.expire_ms = self._turn.now_ms + life_s * 1000
         job.dummy = True
         self._outbox.note(events.ACKED, job, events.NOT_HELD)
         self._jobs.acknowledge(job)
         self._jobs.add(job)
-        self._schedule(job, now_ms)
-        self.attempt(job, now_ms)
+        self._schedule(job)
+        self.attempt(job)
 
     # -- the collection ----------------------------------------------------------------------
 
-    def _done(self, job: Job, now_ms: i64) -> None:
+    def _done(self, job: Job) -> None:
         """The job is not delivered any more."""
         if job.state == WAIT_REPL:
             self._waiters.copies_made(job)  # a consumer has it: its client may know the ID
         elif job.state == QUEUED:
             self._delivery.dequeue(job)
         self._jobs.acknowledge(job)
-        self._schedule(job, now_ms)
+        self._schedule(job)
 
-    def _schedule(self, job: Job, now_ms: i64) -> None:
+    def _schedule(self, job: Job) -> None:
         """When to send SETACK again."""
         pause_ms = min(_FIRST_MS * (i64(1) << i64(job.gc_retry)), _LONGEST_MS)
         jitter_ms = int(self._random() * _JITTER_MS) - _JITTER_MS // 2
-        job.qtime_ms = now_ms + pause_ms + jitter_ms
+        job.qtime_ms = self._turn.now_ms + pause_ms + jitter_ms
         self._jobs.reschedule(job)
 
-    def awake(self, job: Job, now_ms: i64) -> None:
+    def awake(self, job: Job) -> None:
         """It is time to send SETACK again, or the job's life is over."""
-        if job.expire_ms <= now_ms:
+        if job.expire_ms <= self._turn.now_ms:
             self._delivery.remove(job)
             return
-        self.attempt(job, now_ms)
+        self.attempt(job)
         if job.state == ACKED and self._jobs.get(job.id) is job:
-            self._schedule(job, now_ms)
+            self._schedule(job)
 
-    def attempt(self, job: Job, now_ms: i64) -> None:
+    def attempt(self, job: Job) -> None:
         """Send SETACK to all that did not confirm; forget the job when none is left."""
         if job.gc_retry < _ATTEMPTS_MAX:
             job.gc_retry = u8(i64(job.gc_retry) + 1)
@@ -235,7 +244,7 @@ class Acks:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def set(self, sender: NodeEntry, job_id: bytes, aux: i64, now_ms: i64) -> None:
+    def set(self, sender: NodeEntry, job_id: bytes, aux: i64) -> None:
         """SETACK: the sender knows that the job is done; ``aux``: how many holders it knows
         (section 7.9)."""
         job = self._jobs.get(job_id)
@@ -248,15 +257,15 @@ class Acks:
             return
         news = job.state != ACKED
         if news:
-            self._done(job, now_ms)
+            self._done(job)
         fewer = len(job.nodes) <= aux
         if fewer or aux == 0:
             self._answer(sender, job.id, True)
         # Lists that grew on their way may be of one length and name different nodes.
         if not fewer or (news and len(job.nodes) > job.repl):
-            self.attempt(job, now_ms)
+            self.attempt(job)
         elif news:
-            self._given.done(job, now_ms)
+            self._given.done(job, self._turn.now_ms)
 
     def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
         self._peers.signal(sender.id, GOTACK, job_id, 1 if known else 0)
@@ -282,7 +291,7 @@ class Acks:
                 self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
 
-    def deleted(self, sender: NodeEntry, job_id: bytes, now_ms: i64) -> None:
+    def deleted(self, sender: NodeEntry, job_id: bytes) -> None:
         """DELJOB: the sender forgets the job, and so does this node, but not before all
         confirmations that it collects itself are there (section 7.11)."""
         job = self._jobs.get(job_id)
@@ -293,7 +302,7 @@ class Acks:
             confirmed.add(sender.id)
             if self._missing(job):
                 return
-        self._given.done(job, now_ms)
+        self._given.done(job, self._turn.now_ms)
         if self._jobs.endings.watched and job.held:
             self._jobs.endings.note(job.id, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)

@@ -25,13 +25,15 @@ class Arrivals:
     """Makes jobs of received records."""
 
     def __init__(self, state: State, delivery: Delivery) -> None:
+        self._turn = state.turn
         self._queues = state.queues
         self._membership = state.membership
         self._delivery = delivery
         self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
 
-    def job(self, record: JobRecord, life_s: i64, now_ms: i64, wall_us: i64) -> Job:
+    def job(self, record: JobRecord, life_s: i64) -> Job:
         """The job, active and registered nowhere."""
+        now_ms = self._turn.now_ms
         queue = self._queues.get(record.queue)
         job = Job(
             record.id,
@@ -39,7 +41,7 @@ class Arrivals:
             record.body,
             self.shared(record.nodes),
             record.ctime,
-            min(wall_us // 1_000_000 + life_s, ETIME_MAX),
+            min(self._turn.wall_us // 1_000_000 + life_s, ETIME_MAX),
             delay_s=record.delay_s,
             retry_s=record.retry_s,
             repl=i64(record.repl),

@@ -48,11 +48,12 @@ class Backoff:
     """Holds jobs back."""
 
     def __init__(self, state: State, delivery: Delivery) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._peers = state.peers
         self._delivery = delivery
 
-    def hold(self, job: Job, until_ms: i64, now_ms: i64) -> None:
+    def hold(self, job: Job, until_ms: i64) -> None:
         """Hold back an active job, or hold it back for longer."""
         if not job.backoff:
             self._jobs.hold_back(job)
@@ -60,23 +61,23 @@ class Backoff:
         job.flags |= BCAST_QUEUED
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
-        job.qtime_ms = max(until_ms, now_ms + 1)
-        self._remind(job, now_ms)
+        job.qtime_ms = max(until_ms, self._turn.now_ms + 1)
+        self._remind(job)
         self._jobs.reschedule(job)
         if first and job.delay_s > 0:
             # A restart must not take it for one whose delay is still running.
             self._jobs.record(job)
 
-    def _remind(self, job: Job, now_ms: i64) -> None:
-        job.moved_ms = now_ms
+    def _remind(self, job: Job) -> None:
+        job.moved_ms = self._turn.now_ms
         if job.retry_s > 0:
             self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
 
-    def awake(self, job: Job, now_ms: i64) -> None:
+    def awake(self, job: Job) -> None:
         """Before its due time, the other holders have to be notified again."""
-        self._delivery.announce(job, now_ms)
-        if now_ms >= job.moved_ms + reminder_ms(job.retry_s):
-            self._remind(job, now_ms)
+        self._delivery.announce(job)
+        if self._turn.now_ms >= job.moved_ms + reminder_ms(job.retry_s):
+            self._remind(job)
         self._jobs.reschedule(job)
 
     # -- messages and commands about a job that is held back ----------------------------------
@@ -85,10 +86,10 @@ class Backoff:
         """WILLQUEUE, QUEUED: the sender must not have it in its queue."""
         self._peers.send(sender, JobSignal(busmessages.WORKING, job.id))
 
-    def worked_on(self, job: Job, now_ms: i64) -> None:
+    def worked_on(self, job: Job) -> None:
         """WORKING, of a client, or of a node that does not win: postponed, never advanced."""
         if job.retry_s > 0:
-            job.qtime_ms = max(job.qtime_ms, self._delivery.requeue_ms(job, now_ms))
+            job.qtime_ms = max(job.qtime_ms, self._delivery.requeue_ms(job, self._turn.now_ms))
             self._jobs.reschedule(job)
 
     def end(self, job: Job) -> None:

@@ -16,12 +16,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.client import BLOCKED_GETJOB, REPLY_OFF, Client
+from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.job import HOLD, QUEUE, RESUMING, Job
 from disque_tx.core.policies.settings import DROP_OLDEST
 from disque_tx.core.queues import endings
 from disque_tx.core.queues.queues import PAUSE_IN, Queue
-from disque_tx.core.queues.selector import Selector
 from disque_tx.core.state.state import State
 from disque_tx.core.state.store import WILLQUEUE_ADVANCE_MS
 from disque_tx.errors import CommandError
@@ -61,6 +60,7 @@ class Delivery:
     """
 
     def __init__(self, state: State) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._queues = state.queues
         self._waiters = state.waiters
@@ -84,12 +84,12 @@ class Delivery:
             return False
         return job.retry_s > 0 or not job.flags & DELIVERED
 
-    def first_queueing(self, job: Job, now_ms: i64) -> None:
+    def first_queueing(self, job: Job) -> None:
         """Put a job that is not registered yet into its queue; nothing is counted."""
         job.flags |= BCAST_QUEUED
-        self._put(job, now_ms)
+        self._put(job)
 
-    def enqueue(self, job: Job, cause: i64, now_ms: i64) -> bool:
+    def enqueue(self, job: Job, cause: i64) -> bool:
         """Put a registered job into its queue; ``False`` when it may not go there.
 
         ``cause``: a reason of :mod:`disque_tx.messages.events`.
@@ -97,7 +97,7 @@ class Delivery:
         if not self.may_queue(job):
             return False
         if self._outbox.events is not None:
-            self._note_queued(self._outbox.events, job, cause, now_ms)
+            self._note_queued(self._outbox.events, job, cause)
         if cause == events.BY_NACK:
             self._totals.nacked += 1
             self.count(job, INCR_NACKS)
@@ -108,11 +108,11 @@ class Delivery:
             self.send_queued(job, INCR_DELIV, cause == events.BY_RETRY)
         else:
             job.flags |= BCAST_QUEUED
-        self._put(job, now_ms)
+        self._put(job)
         self._jobs.reschedule(job)
         return True
 
-    def enqueue_counted(self, job: Job, cause: i64, now_ms: i64) -> None:
+    def enqueue_counted(self, job: Job, cause: i64) -> None:
         """Put an active job, whose return has been counted and made known, into its queue."""
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
         self._outbox.note(kind, job, cause)
@@ -121,12 +121,12 @@ class Delivery:
             self._totals.requeued += 1
         if cause != events.BY_NACK and cause != events.BY_RETRY:
             self.send_queued(job, 0)
-        self._put(job, now_ms)
+        self._put(job)
         self._jobs.reschedule(job)
 
-    def _note_queued(self, sink: EventSink, job: Job, cause: i64, now_ms: i64) -> None:
+    def _note_queued(self, sink: EventSink, job: Job, cause: i64) -> None:
         if cause == events.BY_NACK:
-            sink.job(events.NACKED, job, events.NO_REASON, 0, worked_ms(job, now_ms))
+            sink.job(events.NACKED, job, events.NO_REASON, 0, worked_ms(job, self._turn.now_ms))
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
         sink.job(kind, job, cause, 0, -1)
 
@@ -155,7 +155,8 @@ class Delivery:
             message.mflags = why
             self._peers.send(node_id, message)
 
-    def _put(self, job: Job, now_ms: i64) -> None:
+    def _put(self, job: Job) -> None:
+        now_ms = self._turn.now_ms
         job.step(QUEUE)
         self._totals.queued += 1
         self._jobs.put_down(job)
@@ -197,8 +198,9 @@ class Delivery:
         queue.jobs.remove(job)
         self._totals.queued -= 1
 
-    def fetch(self, queue: Queue, now_ms: i64) -> Job | None:
+    def fetch(self, queue: Queue) -> Job | None:
         """Take the oldest job out of a queue, to be given to a client or another node."""
+        now_ms = self._turn.now_ms
         job = queue.jobs.pop()
         while job is not None and job.expire_ms <= now_ms:
             job.step(HOLD)
@@ -219,8 +221,9 @@ class Delivery:
             self.emptied.append(queue)
         return job
 
-    def delivered(self, client: Client, job: Job, now_ms: i64) -> None:
+    def delivered(self, client: Client, job: Job) -> None:
         """A fetched job goes to a client."""
+        now_ms = self._turn.now_ms
         self._totals.delivered += 1
         self._jobs.take_in_hand(job)
         if self._outbox.events is not None:
@@ -228,16 +231,16 @@ class Delivery:
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
         job.moved_ms = now_ms
         if self._policies.delivering:
-            self._follow_policy(job, now_ms)
+            self._follow_policy(job)
 
-    def _follow_policy(self, job: Job, now_ms: i64) -> None:
+    def _follow_policy(self, job: Job) -> None:
         """``rate`` counts the delivery; with ``retry-from delivery`` RETRY begins with it, at all
         holders."""
         if self._policies.limited:
-            self._limits.delivered(job.queue, now_ms)
+            self._limits.delivered(job.queue, self._turn.now_ms)
         policy = self._policies.of(job.queue)
         if policy is not None and policy.retry_from_delivery and job.retry_s > 0:
-            self.postpone(job, now_ms)
+            self.postpone(job)
             self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
 
     def remove(self, job: Job) -> None:
@@ -258,67 +261,24 @@ class Delivery:
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
 
-    def serve(self, now_ms: i64) -> None:
-        """Give jobs of ready queues to the clients in line: oldest job, longest waiting client.
-        Those that named the queue come first, then those that wait by patterns."""
-        ready = self._waiters.ready
-        matching = self._matching
-        selectors: list[Selector] = []
-        while ready:
-            queue = ready.pop()
-            queue.ready = False
-            while queue.waiters and self._limits.may_deliver(queue, now_ms):
-                self._serve_one(next(iter(queue.waiters)), queue, now_ms)
-            if matching.active and queue.jobs.size > 0:
-                for selector in matching.of(queue):
-                    if selector.clients and not selector.ready:
-                        selector.ready = True
-                        selectors.append(selector)
-        for selector in selectors:
-            selector.ready = False
-            while selector.clients:
-                chosen = matching.choose(selector, now_ms)
-                if chosen is None:
-                    break
-                self._serve_one(next(iter(selector.clients)), chosen, now_ms)
-
-    def _serve_one(self, client: Client, queue: Queue, now_ms: i64) -> None:
-        if client.doomed:  # the answer would not be read
-            self._waiters.leave(client)
-            return
-        job = self.fetch(queue, now_ms)
-        if job is not None:
-            self.hand_over(client, job, now_ms)
-            if self._matching.active:
-                self._matching.note_served(queue)
-
-    def hand_over(self, client: Client, job: Job, now_ms: i64) -> None:
-        """Answer a blocked GETJOB with one job (client protocol, section 20)."""
-        assert client.blocked == BLOCKED_GETJOB
-        self.delivered(client, job, now_ms)
-        if client.reply_mode != REPLY_OFF:
-            jobs: list[JobRecord] = [job]
-            client.replies.jobs(jobs, client.blocked_counters)
-        self._waiters.leave(client)
-        self._outbox.touch(client)
-
-    def awake(self, job: Job, now_ms: i64) -> None:
+    def awake(self, job: Job) -> None:
         """Do what is due for an active or queued job that the schedule let out (section 10.5)."""
+        now_ms = self._turn.now_ms
         if job.expire_ms <= now_ms:
             if job.state != WAIT_REPL:
                 self._expired(job)
             self.remove(job)
             return
-        self.announce(job, now_ms)
+        self.announce(job)
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
             if job.place == RESUMING:
-                self.enqueue_counted(job, events.BY_RESTART, now_ms)
+                self.enqueue_counted(job, events.BY_RESTART)
                 return
             if job.state == QUEUED or (job.retry_s > 0 and self.is_paused_in(job)):
-                self.postpone(job, now_ms)
+                self.postpone(job)
                 return
             again = job.flags & BCAST_QUEUED
-            if self.enqueue(job, events.BY_RETRY if again else events.BY_DELAY, now_ms):
+            if self.enqueue(job, events.BY_RETRY if again else events.BY_DELAY):
                 if not again:
                     # A restart must not take it for one whose delay is still running.
                     self._jobs.record(job)
@@ -326,9 +286,9 @@ class Delivery:
             job.qtime_ms = 0
         self._jobs.reschedule(job)
 
-    def announce(self, job: Job, now_ms: i64) -> None:
+    def announce(self, job: Job) -> None:
         """Ask the other holders of an active job that is nearly due whether they have it."""
-        if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
+        if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= self._turn.now_ms:
             job.flags &= ~BCAST_WILLQUEUE
             if job.state == ACTIVE:
                 self._peers.send_to_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
@@ -339,10 +299,10 @@ class Delivery:
         if self._jobs.endings.watched:
             self._jobs.endings.note(job.id, endings.EXPIRED)
 
-    def postpone(self, job: Job, now_ms: i64) -> None:
+    def postpone(self, job: Job) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""
         job.flags |= BCAST_WILLQUEUE
-        job.qtime_ms = self.requeue_ms(job, now_ms)
+        job.qtime_ms = self.requeue_ms(job, self._turn.now_ms)
         self._jobs.reschedule(job)
 
     def is_paused_in(self, job: Job) -> bool:

@@ -61,6 +61,7 @@ class Holders:
     """Processes messages of other holders. ``acks``: the part for acknowledgements."""
 
     def __init__(self, state: State, delivery: Delivery, backoff: Backoff, acks: Acks) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._delivery = delivery
         self._backoff = backoff
@@ -68,26 +69,26 @@ class Holders:
         self._membership = state.membership
         self._received = state.received
 
-    def receive(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+    def receive(self, sender: NodeEntry, message: JobSignal) -> None:
         """One of the four."""
         job = self._jobs.get(message.job_id)
         if job is None:
             return
         if message.type == ENQUEUE:
-            self._enqueue(job, message, now_ms)
+            self._enqueue(job, message)
         elif job.state == ACKED:
             self.acks.send_setack(job, sender.id)
         elif message.type == WILLQUEUE:
             self._asked(job, sender.id)
         else:
-            self._postponed(job, sender.id, message, now_ms)
+            self._postponed(job, sender.id, message)
 
-    def _postponed(self, job: Job, sender: bytes, message: JobSignal, now_ms: i64) -> None:
+    def _postponed(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """QUEUED, WORKING."""
         queued_there = message.type == busmessages.QUEUED
         if queued_there:
             by_retry = message.mflags == INCR_DELIV and message.aux == BY_RETRY
-            if not by_retry or _begun_ms(job, now_ms) >= _same_ms(job):
+            if not by_retry or _begun_ms(job, self._turn.now_ms) >= _same_ms(job):
                 self._delivery.count(job, message.mflags)
         if job.state == WAIT_REPL:
             return
@@ -100,7 +101,7 @@ class Holders:
                 self._backoff.insist(job, sender)
                 return
             if not wins(sender, self._membership.myself.id, job.id):
-                self._backoff.worked_on(job, now_ms)
+                self._backoff.worked_on(job)
                 return
             self._backoff.end(job)
         if job.state == QUEUED:
@@ -114,7 +115,7 @@ class Holders:
         elif job.place >= LOADED:
             self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
-            self._delivery.postpone(job, now_ms)
+            self._delivery.postpone(job)
 
     def _asked(self, job: Job, sender: bytes) -> None:
         """WILLQUEUE."""
@@ -125,7 +126,7 @@ class Holders:
         elif job.backoff:
             self._backoff.insist(job, sender)
 
-    def _enqueue(self, job: Job, message: JobSignal, now_ms: i64) -> None:
+    def _enqueue(self, job: Job, message: JobSignal) -> None:
         """ENQUEUE: as the first node to queue the job, or the only one."""
         if job.state != ACTIVE or not self._received.first(message):
             return
@@ -136,10 +137,10 @@ class Holders:
         job.held = False
         job.flags &= ~BCAST_QUEUED
         if message.aux > 0:
-            job.qtime_ms = now_ms + message.aux * 1000
+            job.qtime_ms = self._turn.now_ms + message.aux * 1000
             self._jobs.count_as(job, DELAYED)
             self._jobs.reschedule(job)
         else:
-            self._delivery.enqueue(job, events.BY_PEER, now_ms)
+            self._delivery.enqueue(job, events.BY_PEER)
         if job.retry_s == 0:
             self._jobs.record(job)  # a restart must not take it for one that was delivered

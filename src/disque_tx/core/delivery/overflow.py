@@ -37,9 +37,11 @@ class Overflow(Task):
         "_policies",
         "_slices",
         "_totals",
+        "_turn",
     )
 
     def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
+        self._turn = state.turn
         self._policies = state.policies
         self._outbox = state.outbox
         self._totals = state.totals
@@ -49,9 +51,9 @@ class Overflow(Task):
         self._endings = state.jobs.endings
         self._left: i64 = 0
 
-    def run(self, now_ms: i64) -> None:
+    def run(self) -> None:
         """Shorten the queues that became too long; what is left is done later."""
-        if not self.step(now_ms):
+        if not self.step(self._turn.now_ms):
             self._slices.add(self)
 
     def step(self, now_ms: i64) -> bool:
@@ -59,11 +61,11 @@ class Overflow(Task):
         self._left = _JOBS_PER_SLICE
         overfull = self._delivery.overfull
         while overfull and self._left > 0:
-            if self._shorten(overfull[len(overfull) - 1], now_ms):
+            if self._shorten(overfull[len(overfull) - 1]):
                 overfull.pop().overfull = False
         return not overfull
 
-    def _shorten(self, queue: Queue, now_ms: i64) -> bool:
+    def _shorten(self, queue: Queue) -> bool:
         """Whether the queue is short enough now."""
         policy = self._policies.of(queue.name)
         if policy is None or policy.max_length == 0 or policy.overflow != DROP_OLDEST:
@@ -77,5 +79,5 @@ class Overflow(Task):
             self._totals.overflowed += 1
             self._outbox.note(events.DELETED, job, events.OVERFLOW)
             self._endings.note(job.id, DELETED)
-            self._acks.end(job, now_ms)
+            self._acks.end(job)
         return True

@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.replication import life_s
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
@@ -52,11 +53,12 @@ class Parcel:
         self.size: i64 = 0
 
 
-class Federation:
+class Federation(Part):
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
     nodes are asked again. ``given``: what other nodes got lately."""
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
+        self._turn = state.turn
         self.wanting: Schedule[Queue] = Schedule()
         self.given = state.given
         self._jobs = state.jobs
@@ -74,18 +76,19 @@ class Federation:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def want(self, queue: Queue, now_ms: i64) -> None:
+    def want(self, queue: Queue) -> None:
         """A client found nothing in the queue, and perhaps waits."""
-        self._ask(queue, now_ms, False)
-        self._again(queue, now_ms)
+        self._ask(queue, False)
+        self._again(queue)
 
-    def emptied(self, queue: Queue, now_ms: i64) -> None:
+    def emptied(self, queue: Queue) -> None:
         """The last job of the queue was taken."""
-        if queue.import_rate(now_ms) > 0:
-            self._ask(queue, now_ms, True)
-            self._again(queue, now_ms)
+        if queue.import_rate(self._turn.now_ms) > 0:
+            self._ask(queue, True)
+            self._again(queue)
 
-    def _ask(self, queue: Queue, now_ms: i64, emptied: bool) -> None:
+    def _ask(self, queue: Queue, emptied: bool) -> None:
+        now_ms = self._turn.now_ms
         if self._membership.leaving or self._memory.is_full() or queue.paused & PAUSE_OUT:
             return
         if self._limits.hold_back(queue.name, now_ms):
@@ -107,8 +110,9 @@ class Federation:
             for giver in givers:
                 self._peers.send(giver, message)
 
-    def _again(self, queue: Queue, now_ms: i64) -> None:
+    def _again(self, queue: Queue) -> None:
         """If a client waits at the queue, ask again when it is time."""
+        now_ms = self._turn.now_ms
         self.wanting.remove(queue)
         if not queue.waiters:
             return
@@ -121,34 +125,41 @@ class Federation:
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self.wanting.next_ms()
 
-    def run_due(self, now_ms: i64) -> None:
+    def forget_all(self) -> None:
+        """Queues are asked for anew, and nothing is known of jobs that other nodes got."""
+        self.wanting.clear()
+        self.given.forget_all()
+
+    def run_due(self) -> None:
         """Ask again for the queues at which clients still wait."""
+        now_ms = self._turn.now_ms
         for queue in self.wanting.due(now_ms, _QUEUES_PER_RUN):
             if queue.waiters:
-                self._ask(queue, now_ms, False)
-            self._again(queue, now_ms)
+                self._ask(queue, False)
+            self._again(queue)
 
     # -- giving ------------------------------------------------------------------------------
 
-    def give(self, sender: NodeEntry, message: QueueSignal, now_ms: i64) -> None:
+    def give(self, sender: NodeEntry, message: QueueSignal) -> None:
         """NEEDJOBS: give some, if there are any and the sender can be reached."""
         queue = self._queues.get(message.queue)
         if queue is None or queue.jobs.size == 0 or queue.paused & PAUSE_OUT:
             return
-        if sender.link is None or queue.import_rate(now_ms) > 0:
+        if sender.link is None or queue.import_rate(self._turn.now_ms) > 0:
             return
         count = max(1, min(message.aux, JOBS_MAX))
         if queue.jobs.size < 2 * count:
             count = max(1, queue.jobs.size // 2)
         parcel = Parcel(sender)
         while len(parcel.jobs) < count and parcel.size < BYTES_MAX:
-            if not self.pack(parcel, queue, now_ms):
+            if not self.pack(parcel, queue):
                 break
         self.send(parcel)
 
-    def pack(self, parcel: Parcel, queue: Queue, now_ms: i64) -> bool:
+    def pack(self, parcel: Parcel, queue: Queue) -> bool:
         """Put the next job of a queue into a parcel; ``False`` if there is none."""
-        job = self._delivery.fetch(queue, now_ms)
+        now_ms = self._turn.now_ms
+        job = self._delivery.fetch(queue)
         if job is None:
             return False
         receiver = parcel.receiver.id
@@ -176,10 +187,9 @@ class Federation:
 
     # -- taking ------------------------------------------------------------------------------
 
-    def take(
-        self, sender: NodeEntry, message: JobsMessage, late: bool, now_ms: i64, wall_us: i64
-    ) -> None:
+    def take(self, sender: NodeEntry, message: JobsMessage, late: bool) -> None:
         """YOURJOBS: queue what came; if ``late``, only what its sender did not keep."""
+        now_ms = self._turn.now_ms
         first = self._received.first(message)
         for place in range(len(message.jobs)):
             record = message.jobs[place]
@@ -193,22 +203,22 @@ class Federation:
             if late and record.retry_s > 0:
                 continue
             if job is None:
-                job = self._arrivals.job(record, message.lives_s[place], now_ms, wall_us)
+                job = self._arrivals.job(record, message.lives_s[place])
                 self._jobs.add(job)
             else:
                 self._jobs.merge_holders(job, record.nodes)
                 self._delivery.merge_counters(job, record)
-            if self._take(job, sender.id, now_ms):
+            if self._take(job, sender.id):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:
                     queue.imports = ImportSchedule(now_ms)
                 queue.imports.note(sender.id, now_ms)
                 if self._matching.active:
-                    self._matching.note_giver(queue, sender.id, now_ms)
+                    self._matching.note_giver(queue, sender.id)
             if fresh:
                 self._jobs.record(job)
 
-    def _take(self, job: Job, giver: bytes, now_ms: i64) -> bool:
+    def _take(self, job: Job, giver: bytes) -> bool:
         """Queue a job that was given; nothing is counted as a delivery."""
         if job.state != ACTIVE or job.backoff:
             return False
@@ -216,4 +226,4 @@ class Federation:
         job.flags &= ~BCAST_QUEUED
         if self._outbox.events is not None and self._delivery.may_queue(job):
             self._outbox.events.moved(events.IMPORTED, job, giver)
-        return self._delivery.enqueue(job, events.BY_IMPORT, now_ms)
+        return self._delivery.enqueue(job, events.BY_IMPORT)

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.patterndemand import Asking
@@ -45,10 +46,11 @@ class GetRequest:
         self.counters: bool = False
 
 
-class Getting:
+class Getting(Part):
     """Answers GETJOB. ``asking``: asks other nodes by pattern. ``limits``: what policies allow."""
 
     def __init__(self, state: State, delivery: Delivery, federation: Federation) -> None:
+        self._turn = state.turn
         self._membership = state.membership
         self._queues = state.queues
         self._waiters = state.waiters
@@ -68,8 +70,6 @@ class Getting:
         timeout_ms: i64,
         no_hang: bool,
         counters: bool,
-        *,
-        now_ms: i64,
     ) -> None:
         """Answer with jobs of these queues, or block the client. Raises ``CommandError`` for names
         that are too long."""
@@ -78,19 +78,19 @@ class Getting:
         for name in names:
             self._queues.check(name)
         jobs: list[JobRecord] = []
-        self._take_named(client, names, count, jobs, now_ms)
+        self._take_named(client, names, count, jobs)
         if jobs:
-            self._answer(client, jobs, counters, now_ms)
+            self._answer(client, jobs, counters)
             return
         if no_hang:
             client.replies.null_array()
         elif self._membership.leaving:
             raise leaving()
         else:
-            self._waiters.wait_for_jobs(client, names, counters, timeout_ms, now_ms)
-        self.want(names, now_ms)
+            self._waiters.wait_for_jobs(client, names, counters, timeout_ms)
+        self.want(names)
 
-    def get_matching(self, client: Client, request: GetRequest, now_ms: i64) -> None:
+    def get_matching(self, client: Client, request: GetRequest) -> None:
         """Answer with jobs of the queues that are named or match, or block the client. Raises
         ``CommandError`` for names and patterns that cannot be used."""
         if self._membership.standing.aside:
@@ -100,21 +100,21 @@ class Getting:
         check_globs(request.patterns)
         check_globs(request.excepts)
         matching = self._matching
-        selector = matching.obtain(request.patterns, request.excepts, now_ms)
-        fill(selector, self._queues, self._waiters, self._slices, now_ms)
+        selector = matching.obtain(request.patterns, request.excepts)
+        fill(selector, self._queues, self._waiters, self._slices, self._turn.now_ms)
         jobs: list[JobRecord] = []
-        self._take_named(client, request.names, request.count, jobs, now_ms)
+        self._take_named(client, request.names, request.count, jobs)
         while len(jobs) < request.count:
-            queue = matching.choose(selector, now_ms)
+            queue = matching.choose(selector)
             if queue is None:
                 break
-            job = self._delivery.fetch(queue, now_ms)
+            job = self._delivery.fetch(queue)
             if job is not None:
-                self._delivery.delivered(client, job, now_ms)
+                self._delivery.delivered(client, job)
                 matching.note_served(queue)
                 jobs.append(job)
         if jobs:
-            self._answer(client, jobs, request.counters, now_ms)
+            self._answer(client, jobs, request.counters)
             return
         if request.no_hang and selector.filled:
             client.replies.null_array()
@@ -122,17 +122,18 @@ class Getting:
             raise leaving()
         else:
             timeout_ms = request.timeout_ms
-            self._waiters.wait_for_jobs(client, request.names, request.counters, timeout_ms, now_ms)
+            self._waiters.wait_for_jobs(client, request.names, request.counters, timeout_ms)
             matching.join(selector, client)
             if request.no_hang:
                 selector.passing[client] = None
-        self.want(request.names, now_ms)
-        self.asking.want(selector, now_ms)
+        self.want(request.names)
+        self.asking.want(selector)
 
     def _take_named(
-        self, client: Client, names: list[bytes], count: i64, jobs: list[JobRecord], now_ms: i64
+        self, client: Client, names: list[bytes], count: i64, jobs: list[JobRecord]
     ) -> None:
         """Take up to ``count`` jobs, one per queue and round."""
+        now_ms = self._turn.now_ms
         limited = self._policies.limited
         while len(jobs) < count:
             before = len(jobs)
@@ -142,9 +143,9 @@ class Getting:
                     continue
                 if limited and not self.limits.allows(name, now_ms):
                     continue
-                job = self._delivery.fetch(queue, now_ms)
+                job = self._delivery.fetch(queue)
                 if job is not None:
-                    self._delivery.delivered(client, job, now_ms)
+                    self._delivery.delivered(client, job)
                     if self._matching.active:
                         self._matching.note_served(queue)
                     jobs.append(job)
@@ -153,21 +154,22 @@ class Getting:
             if len(jobs) == before:
                 break
 
-    def _answer(self, client: Client, jobs: list[JobRecord], counters: bool, now_ms: i64) -> None:
+    def _answer(self, client: Client, jobs: list[JobRecord], counters: bool) -> None:
         client.replies.jobs(jobs, counters)
         if self._delivery.emptied:
-            self.emptied(now_ms)
+            self.emptied()
 
-    def emptied(self, now_ms: i64) -> None:
+    def emptied(self) -> None:
         """Queues became empty: more may be had elsewhere."""
         emptied, self._delivery.emptied = self._delivery.emptied, []
         for queue in emptied:
-            self._federation.emptied(queue, now_ms)
+            self._federation.emptied(queue)
 
-    def want(self, names: list[bytes], now_ms: i64) -> None:
+    def want(self, names: list[bytes]) -> None:
         """Ask other nodes for jobs of these queues."""
+        now_ms = self._turn.now_ms
         for name in names:
-            self._federation.want(self._queues.obtain(name, now_ms), now_ms)
+            self._federation.want(self._queues.obtain(name, now_ms))
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -177,18 +179,20 @@ class Getting:
                 due_ms = other_ms
         return due_ms
 
-    def run_due(self, now_ms: i64) -> None:
+    def run_due(self) -> None:
         """Look at queues that have a token again, and ask other nodes again."""
+        now_ms = self._turn.now_ms
         for name in self.limits.due(now_ms, _QUEUES_PER_TURN):
             queue = self._queues.get(name)
             if queue is not None:
                 self._waiters.note_ready(queue)
         if self._matching.active:
-            self.asking.run_due(now_ms)
-            self._matching.expire(now_ms)
+            self.asking.run_due()
+            self._matching.expire()
 
     def forget_all(self) -> None:
         """All queues are about to be forgotten."""
+        self._federation.forget_all()
         self._delivery.emptied.clear()
         self._matching.forget_queues()
         self.asking.wanting.clear()

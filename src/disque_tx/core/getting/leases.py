@@ -35,6 +35,7 @@ class Leases:
     def __init__(
         self, state: State, delivery: Delivery, getting: Getting, backoff: Backoff
     ) -> None:
+        self._turn = state.turn
         self._membership = state.membership
         self._jobs = state.jobs
         self._queues = state.queues
@@ -46,33 +47,34 @@ class Leases:
         self._getting = getting
         self._backoff = backoff
 
-    def take(self, client: Client, names: list[bytes], now_ms: i64) -> Job | None:
+    def take(self, client: Client, names: list[bytes]) -> Job | None:
         """Give the client the job that comes first in all of these queues, with a lease. ``None``
         when there is none; ``CommandError`` when this node must not deliver."""
         if self._membership.standing.aside:
             raise standing_aside()
         while True:
-            queue = self._best(names, now_ms)
+            queue = self._best(names)
             if queue is None:
-                self._getting.want(names, now_ms)
+                self._getting.want(names)
                 return None
-            job = self._delivery.fetch(queue, now_ms)
+            job = self._delivery.fetch(queue)
             if job is None:
                 continue
-            self._delivery.delivered(client, job, now_ms)
+            self._delivery.delivered(client, job)
             if self._matching.active:
                 self._matching.note_served(queue)
-            self.renew(job, now_ms)
+            self.renew(job)
             if self._delivery.emptied:
-                self._getting.emptied(now_ms)
+                self._getting.emptied()
             return job
 
-    def is_ready(self, names: list[bytes], now_ms: i64) -> bool:
+    def is_ready(self, names: list[bytes]) -> bool:
         """Whether one of these queues has a job that may be delivered now."""
-        return self._best(names, now_ms) is not None
+        return self._best(names) is not None
 
-    def _best(self, names: list[bytes], now_ms: i64) -> Queue | None:
+    def _best(self, names: list[bytes]) -> Queue | None:
         """The queue whose first job comes before those of all others."""
+        now_ms = self._turn.now_ms
         best: Queue | None = None
         best_job: Job | None = None
         for name in names:
@@ -86,21 +88,21 @@ class Leases:
                 best, best_job = queue, job
         return best
 
-    def wait(self, client: Client, names: list[bytes], timeout_ms: i64, now_ms: i64) -> None:
+    def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
         """Let the client wait for a job of these queues, 0 for ever. Whoever gets one calls
         :meth:`renew`."""
         if self._membership.leaving:
             raise leaving()
         for name in names:
             self._queues.check(name)
-        self._waiters.wait_for_jobs(client, names, False, timeout_ms, now_ms)
+        self._waiters.wait_for_jobs(client, names, False, timeout_ms)
 
-    def take_this(self, client: Client, job: Job, now_ms: i64) -> bool:
+    def take_this(self, client: Client, job: Job) -> bool:
         """Give the client this very job, with a lease: one that is queued, delayed or held back;
         ``False`` for any other one."""
         if self._membership.standing.aside:
             raise standing_aside()
-        if job.expire_ms <= now_ms:
+        if job.expire_ms <= self._turn.now_ms:
             return False
         if job.state == QUEUED:
             self._delivery.dequeue(job)
@@ -108,22 +110,22 @@ class Leases:
             return False
         first = not job.flags & BCAST_QUEUED
         job.flags |= BCAST_QUEUED | DELIVERED
-        self._delivery.delivered(client, job, now_ms)
+        self._delivery.delivered(client, job)
         if first:
             # A restart must not take it for one whose delay is still running.
             self._jobs.record(job)
         if job.retry_s > 0:
-            self.renew(job, now_ms)
+            self.renew(job)
         else:
             job.qtime_ms = 0
             self._jobs.reschedule(job)
         return True
 
-    def renew(self, job: Job, now_ms: i64) -> None:
+    def renew(self, job: Job) -> None:
         """The lease of a job that a client has begins again; one with RETRY 0 has no end."""
         if job.retry_s == 0:
             return
-        job.qtime_ms = now_ms + job.retry_s * 1000
+        job.qtime_ms = self._turn.now_ms + job.retry_s * 1000
         if len(job.nodes) > 1:
             job.flags |= BCAST_WILLQUEUE
             self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
@@ -131,16 +133,16 @@ class Leases:
             job.flags &= ~BCAST_WILLQUEUE
         self._jobs.reschedule(job)
 
-    def hold(self, job: Job, until_ms: i64, now_ms: i64) -> bool:
+    def hold(self, job: Job, until_ms: i64) -> bool:
         """Hold back a job that is in no queue; ``False`` for one that must not be delivered again,
         or is not active here."""
         if not self._delivery.may_queue(job):
             return False
-        self._backoff.hold(job, until_ms, now_ms)
+        self._backoff.hold(job, until_ms)
         return True
 
-    def restart(self, job: Job, now_ms: i64) -> None:
+    def restart(self, job: Job) -> None:
         """Queue a job that comes from the log, at once: nobody has it any more."""
         if job.state == ACTIVE and job.retry_s > 0 and job.place != DELAYED:
             job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
-            self._delivery.enqueue(job, events.BY_RESTART, now_ms)
+            self._delivery.enqueue(job, events.BY_RESTART)

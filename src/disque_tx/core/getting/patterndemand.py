@@ -54,6 +54,7 @@ class Asking:
     blocked, by when nodes are asked again. ``federation``: what takes and sends jobs."""
 
     def __init__(self, state: State, federation: Federation) -> None:
+        self.turn = state.turn
         self.wanting: Schedule[Selector] = Schedule()
         self._memory = state.memory
         self._membership = state.membership
@@ -69,12 +70,13 @@ class Asking:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def want(self, selector: Selector, now_ms: i64) -> None:
+    def want(self, selector: Selector) -> None:
         """A client found nothing, and perhaps waits."""
-        self._ask(selector, now_ms)
-        self._again(selector, now_ms)
+        self._ask(selector)
+        self._again(selector)
 
-    def _ask(self, selector: Selector, now_ms: i64) -> None:
+    def _ask(self, selector: Selector) -> None:
+        now_ms = self.turn.now_ms
         if self._membership.leaving or self._memory.is_full():
             return
         imports = selector.imports
@@ -112,8 +114,9 @@ class Asking:
             self._slices.add(_ByName(self, selector, others))
         return asked
 
-    def _again(self, selector: Selector, now_ms: i64) -> None:
+    def _again(self, selector: Selector) -> None:
         """If a client waits, ask again when it is time."""
+        now_ms = self.turn.now_ms
         self.wanting.remove(selector)
         if selector.clients:
             imports = selector.imports
@@ -121,12 +124,13 @@ class Asking:
             at_ms = now_ms + _LATER_MS if idle or imports is None else imports.next_ms(now_ms)
             self.wanting.add(selector, at_ms)
 
-    def run_due(self, now_ms: i64) -> None:
+    def run_due(self) -> None:
         """Ask again for the clients that still wait."""
+        now_ms = self.turn.now_ms
         for selector in self.wanting.due(now_ms, _SELECTORS_PER_RUN):
             if selector.clients:
-                self._ask(selector, now_ms)
-            self._again(selector, now_ms)
+                self._ask(selector)
+            self._again(selector)
 
     def some_by_name(self, selector: Selector, nodes: list[bytes], cursor: int) -> tuple[int, int]:
         """Ask these nodes for jobs of known queues, some of those that match; the next cursor, 0 at
@@ -154,7 +158,7 @@ class Asking:
 
     # -- giving ------------------------------------------------------------------------------
 
-    def give(self, sender: NodeEntry, message: QueryMessage, now_ms: i64) -> None:
+    def give(self, sender: NodeEntry, message: QueryMessage) -> None:
         """NEEDMATCH: give some jobs, if there are any and the sender can be reached."""
         if sender.link is None or not self._membership.features & CAN_MATCH:
             return
@@ -163,7 +167,8 @@ class Asking:
         if not patterns or len(patterns) + len(excepts) != len(message.words):
             return
         if waiting is not None or (
-            not self._matching.knows(patterns, excepts) and not self._shares.take(sender.id, now_ms)
+            not self._matching.knows(patterns, excepts)
+            and not self._shares.take(sender.id, self.turn.now_ms)
         ):
             if not self._waiting:
                 self._slices.add(_Answering(self))
@@ -172,39 +177,40 @@ class Asking:
             if len(waiting) < WAITING_MAX:
                 waiting.append(message)
             return
-        self._give(sender, message, now_ms)
+        self._give(sender, message)
 
-    def give_waiting(self, now_ms: i64) -> bool:
+    def give_waiting(self) -> bool:
         """Answer some of the requests that wait; whether none waits any more."""
+        now_ms = self.turn.now_ms
         for node_id in list(self._waiting):
             waiting = self._waiting[node_id]
             sender = self._membership.nodes.get(node_id)
             if sender is None or sender.link is None:
                 waiting.clear()
             while waiting and sender is not None and self._shares.take(node_id, now_ms):
-                self._give(sender, waiting.pop(0), now_ms)
+                self._give(sender, waiting.pop(0))
             if not waiting:
                 del self._waiting[node_id]
         return not self._waiting
 
-    def _give(self, sender: NodeEntry, message: QueryMessage, now_ms: i64) -> None:
-        selector = self._selector(message.words, now_ms)
+    def _give(self, sender: NodeEntry, message: QueryMessage) -> None:
+        selector = self._selector(message.words)
         if selector is None:
             return
-        fill(selector, self._queues, self._waiters, self._slices, now_ms)
+        fill(selector, self._queues, self._waiters, self._slices, self.turn.now_ms)
         giving = _Giving(self, sender, max(1, min(message.number, JOBS_MAX)))
         aside: list[Queue] = []
         while not giving.is_over() and len(aside) < _ASIDE_MAX:
-            queue = self._matching.choose(selector, now_ms)
+            queue = self._matching.choose(selector)
             if queue is None:
                 break
-            if not giving.take(queue, now_ms):
+            if not giving.take(queue):
                 selector.withdraw()
                 aside.append(queue)
         # Clients of this node may get no more of these at present; those of the other node may.
         for name in list(selector.held)[:_ASIDE_MAX]:
             held = self._queues.get(name)
-            while held is not None and not giving.is_over() and giving.take(held, now_ms):
+            while held is not None and not giving.is_over() and giving.take(held):
                 pass
             if held is None or held.jobs.size == 0:
                 del selector.held[name]
@@ -212,17 +218,17 @@ class Asking:
             self._matching.offer(queue)
         self.federation.send(giving.parcel)
 
-    def _selector(self, words: list[bytes], now_ms: i64) -> Selector | None:
+    def _selector(self, words: list[bytes]) -> Selector | None:
         """The selector that another node asks with; ``None`` if it makes no sense."""
         patterns, excepts = _globs(words)
         try:
-            return self._matching.obtain(patterns, excepts, now_ms)
+            return self._matching.obtain(patterns, excepts)
         except CommandError:
             return None
 
-    def take_one(self, parcel: Parcel, queue: Queue, now_ms: i64) -> bool:
+    def take_one(self, parcel: Parcel, queue: Queue) -> bool:
         """Put the next job of a queue into a parcel; ``False`` if there is none."""
-        if not self.federation.pack(parcel, queue, now_ms):
+        if not self.federation.pack(parcel, queue):
             return False
         self._matching.note_served(queue)
         return True
@@ -243,7 +249,7 @@ class _Answering(Task):
         self._asking: Asking = asking
 
     def step(self, now_ms: i64) -> bool:
-        return self._asking.give_waiting(now_ms)
+        return self._asking.give_waiting()
 
 
 class _Giving:
@@ -261,9 +267,13 @@ class _Giving:
         """Whether it is enough."""
         return len(self.parcel.jobs) >= self._count or self.parcel.size >= BYTES_MAX
 
-    def take(self, queue: Queue, now_ms: i64) -> bool:
+    def take(self, queue: Queue) -> bool:
         """Take one job of the queue; ``False`` if it has none, or gives no more."""
-        if queue.jobs.size == 0 or queue.paused & PAUSE_OUT or queue.import_rate(now_ms) > 0:
+        if (
+            queue.jobs.size == 0
+            or queue.paused & PAUSE_OUT
+            or queue.import_rate(self._asking.turn.now_ms) > 0
+        ):
             return False
         left = self._left.get(queue.name)
         if left is None:
@@ -271,7 +281,7 @@ class _Giving:
         if left == 0:
             return False
         self._left[queue.name] = left - 1
-        return self._asking.take_one(self.parcel, queue, now_ms)
+        return self._asking.take_one(self.parcel, queue)
 
 
 class _ByName(Task):

@@ -24,12 +24,15 @@ from disque_tx.core.base.client import (
     REPLY_OFF,
     Client,
 )
+from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
 from disque_tx.core.redelivery.moves import Moves
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
 from disque_tx.errors import CommandError
 
+#: Clients released per turn.
+_CLIENTS_PER_TURN: Final = 2_000
 _TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
 _LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
 
@@ -39,8 +42,8 @@ def leaving() -> CommandError:
     return CommandError("LEAVING", _LEAVING)
 
 
-class Releasing:
-    """Ends the waiting of clients."""
+class Releasing(Part):
+    """Ends the waiting of clients, when its time is over or what they wait for is gone."""
 
     def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:
         self._waiters = state.waiters
@@ -59,7 +62,15 @@ class Releasing:
         if wait is not None:
             self._delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
 
-    def time_over(self, client: Client) -> None:
+    def next_due_ms(self) -> i64:
+        return self._waiters.timeouts.next_ms()
+
+    def run_due(self) -> None:
+        """Release those whose time is over."""
+        for client in self._waiters.expired(_CLIENTS_PER_TURN):
+            self._time_over(client)
+
+    def _time_over(self, client: Client) -> None:
         """Its time-out is reached."""
         if client.blocked == BLOCKED_ADDJOB:
             job = self._waiters.copies[client.blocked_job].job
@@ -94,13 +105,13 @@ class Releasing:
             self._refuse(client, error)
         return clients
 
-    def flushed(self) -> None:
-        """All jobs and queues are about to be forgotten."""
+    def forget_all(self) -> None:
+        """Waiting clients get no jobs, and those that wait for copies an error."""
         self._give_up_copies(CommandError("NOREPL", REMOVED))
         self._endings.forget_all()
         for client in list(self._waiters.blocked):
             if client.blocked != BLOCKED_TASK and not self._moves.release(client):
-                self.time_over(client)
+                self._time_over(client)
         self._waiters.copies.clear()
 
     def _give_up_copies(self, error: CommandError) -> None:

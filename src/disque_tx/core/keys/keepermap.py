@@ -23,6 +23,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
 from disque_tx.core.keys.reservation import Reservations, left, made_by
@@ -68,12 +69,14 @@ class View:
         "_reservations",
         "_slices",
         "_started_ms",
+        "_turn",
         "changes",
         "nodes",
     )
 
     def __init__(
         self,
+        turn: Turn,
         membership: Membership,
         peers: Peers,
         reservations: Reservations,
@@ -82,6 +85,7 @@ class View:
     ) -> None:
         self.nodes: list[bytes] = [membership.myself.id]
         self.changes: i64 = 0
+        self._turn: Turn = turn
         self._membership: Membership = membership
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
@@ -109,8 +113,9 @@ class View:
         """Whether no other node looks after keys."""
         return len(self.nodes) < 2
 
-    def look(self, now_ms: i64) -> None:
+    def look(self) -> None:
         """Notice nodes that came or went; to be called whenever it matters."""
+        now_ms = self._turn.now_ms
         membership = self._membership
         if self._started_ms < 0:
             self._started_ms = now_ms
@@ -158,7 +163,7 @@ class View:
             self._passing.stop()
         before = self._passed
         new = [node for node in self.nodes if node in self._links and node not in before]
-        self._passing = _Passing(self, self._peers, self._reservations, before, new)
+        self._passing = _Passing(self._turn, self, self._peers, self._reservations, before, new)
         self._slices.add(self._passing)
 
     def passed_on(self, new: list[bytes]) -> None:
@@ -183,8 +188,9 @@ class View:
             self._not_passed(sender)
             self._pass_on()
 
-    def ready(self, now_ms: i64) -> bool:
+    def ready(self) -> bool:
         """Whether this node may answer for keys."""
+        now_ms = self._turn.now_ms
         if self._joining:
             self._joining = now_ms - self._started_ms < JOIN_MS and self._unmet()
             if self._joining:
@@ -248,17 +254,20 @@ class _Passing(Task):
         "_peers",
         "_reservations",
         "_stopped",
+        "_turn",
         "_view",
     )
 
     def __init__(
         self,
+        turn: Turn,
         view: View,
         peers: Peers,
         reservations: Reservations,
         before: list[bytes],
         new: list[bytes],
     ) -> None:
+        self._turn: Turn = turn
         self._view: View = view
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
@@ -285,7 +294,7 @@ class _Passing(Task):
         parts: dict[bytes, list[KeyEntry]] = {}
         end = min(self._at + _KEYS_PER_PART, len(self._keys))
         while self._at < end:
-            self._sort(self._keys[self._at], parts, now_ms)
+            self._sort(self._keys[self._at], parts)
             self._at += 1
         for node_id, entries in parts.items():
             self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, entries))
@@ -305,7 +314,8 @@ class _Passing(Task):
             entries = [KeyEntry(b"", job_id, FREE, 0, 0, 0) for job_id in part]
             self._peers.send(node_id, KeyMessage(KEY_COPY, 0, DONE, entries))
 
-    def _sort(self, key: bytes, parts: dict[bytes, list[KeyEntry]], now_ms: i64) -> None:
+    def _sort(self, key: bytes, parts: dict[bytes, list[KeyEntry]]) -> None:
+        now_ms = self._turn.now_ms
         found = self._reservations.get(key)
         if found is None:
             return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from disque_tx.core.policies.patterns import PatternIndex, literal_prefix
 from disque_tx.core.policies.settings import (
@@ -60,6 +60,7 @@ def checked_pairs(pattern: bytes, pairs: list[tuple[bytes, bytes]]) -> list[tupl
         raise ValueError(error.text) from None
 
 
+@trait
 class PolicyWatcher:
     """Who acts when a setting comes into force, changes, or goes out of force."""
 

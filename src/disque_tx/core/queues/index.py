@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
@@ -64,17 +65,18 @@ class Matching:
         "_limits",
         "_made",
         "_none",
-        "_now_ms",
         "_queues",
         "_served",
         "_sorted_lengths",
         "_tallies",
+        "_turn",
         "_version",
         "active",
     )
 
-    def __init__(self, queues: Queues, tallies: Tallies, limits: Limits) -> None:
+    def __init__(self, turn: Turn, queues: Queues, tallies: Tallies, limits: Limits) -> None:
         self.active: bool = False
+        self._turn: Turn = turn
         self._queues: Queues = queues
         self._tallies: Tallies = tallies
         self._limits: Limits = limits
@@ -88,7 +90,6 @@ class Matching:
         self._made: i64 = 0
         self._version: i64 = 0
         self._served: i64 = 0
-        self._now_ms: i64 = 0
         self._none: list[Selector] = []
 
     def __len__(self) -> int:
@@ -96,10 +97,9 @@ class Matching:
 
     # -- selectors ---------------------------------------------------------------------------
 
-    def obtain(self, patterns: list[bytes], excepts: list[bytes], now_ms: i64) -> Selector:
+    def obtain(self, patterns: list[bytes], excepts: list[bytes]) -> Selector:
         """The selector for these globs, made if need be. Raises ``CommandError`` for globs that
         are too long or too many, and when too many selectors are in use."""
-        self._now_ms = now_ms
         key = (tuple(patterns), tuple(excepts))
         selector = self._by_key.get(key)
         if selector is None:
@@ -143,7 +143,7 @@ class Matching:
 
     def _rest(self, selector: Selector) -> None:
         """The selector has no clients: keep it for a while."""
-        selector.used_ms = self._now_ms
+        selector.used_ms = self._turn.now_ms
         number = int(selector.number)
         self._idle[number] = selector
         self._idle.move_to_end(number)
@@ -156,9 +156,9 @@ class Matching:
             return selector.used_ms + IDLE_MS
         return -1
 
-    def expire(self, now_ms: i64) -> None:
+    def expire(self) -> None:
         """Forget selectors that were not in use for long."""
-        self._now_ms = now_ms
+        now_ms = self._turn.now_ms
         while self._idle:
             number, selector = next(iter(self._idle.items()))
             if selector.used_ms + IDLE_MS > now_ms:
@@ -237,10 +237,10 @@ class Matching:
                 wanted = True
         return wanted
 
-    def choose(self, selector: Selector, now_ms: i64) -> Queue | None:
+    def choose(self, selector: Selector) -> Queue | None:
         """The queue that the next job of a selector comes from, ``None`` if no queue that was
         looked at has one that may be delivered now."""
-        self._now_ms = now_ms
+        now_ms = self._turn.now_ms
         while True:
             name = selector.first()
             if name is None:
@@ -259,8 +259,9 @@ class Matching:
         self._served += 1
         queue.served = self._served
 
-    def note_giver(self, queue: Queue, giver: bytes, now_ms: i64) -> None:
+    def note_giver(self, queue: Queue, giver: bytes) -> None:
         """Another node gave a job of this queue."""
+        now_ms = self._turn.now_ms
         for selector in self.of(queue):
             if selector.imports is not None:
                 selector.imports.note(giver, now_ms)

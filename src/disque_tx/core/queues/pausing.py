@@ -15,7 +15,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.policies.policies import Policies, PolicyWatcher
 from disque_tx.core.policies.settings import LIMITS
 from disque_tx.core.queues.queues import Queue, Queues
@@ -43,12 +45,13 @@ class Pause:
         self.at_s: i64 = at_s
 
 
-class Pausing(PolicyWatcher):
+class Pausing(Part, PolicyWatcher):
     """Sets the pause flags of queues. ``kept``: what PAUSE said, by the name of the queue;
     ``unsaved``: it is different in the file."""
 
     def __init__(
         self,
+        turn: Turn,
         policies: Policies,
         queues: Queues,
         waiters: Waiters,
@@ -57,6 +60,7 @@ class Pausing(PolicyWatcher):
     ) -> None:
         self.kept: dict[bytes, Pause] = {}
         self.unsaved: bool = False
+        self._turn = turn
         self._queues = queues
         self._waiters = waiters
         self._outbox = outbox
@@ -64,10 +68,10 @@ class Pausing(PolicyWatcher):
         self._walk: _Walk = _Walk(self)
         policies.watcher = self
 
-    def command(self, name: bytes, pause: Pause, now_ms: i64) -> None:
+    def command(self, name: bytes, pause: Pause) -> None:
         """PAUSE: set what it says about a queue, which is made if there is anything."""
         self._keep(name, pause)
-        self._command(name, pause.flags, now_ms)
+        self._command(name, pause.flags)
 
     def _keep(self, name: bytes, pause: Pause) -> None:
         if pause.flags == 0:
@@ -77,11 +81,11 @@ class Pausing(PolicyWatcher):
             self.kept[name] = pause
             self.unsaved = True
 
-    def load(self, pauses: dict[bytes, Pause], now_ms: i64) -> None:
+    def load(self, pauses: dict[bytes, Pause]) -> None:
         """The node starts: pause these queues again."""
         self.kept = pauses
         for name, pause in pauses.items():
-            self._command(name, pause.flags, now_ms)
+            self._command(name, pause.flags)
 
     def forget_all(self) -> None:
         """All queues are forgotten, and that they were paused."""
@@ -89,12 +93,12 @@ class Pausing(PolicyWatcher):
             self.kept.clear()
             self.unsaved = True
 
-    def _command(self, name: bytes, flags: i64, now_ms: i64) -> None:
+    def _command(self, name: bytes, flags: i64) -> None:
         queue = self._queues.get(name)
         if queue is None:
             if flags == 0:
                 return
-            queue = self._queues.obtain(name, now_ms)
+            queue = self._queues.obtain(name, self._turn.now_ms)
         queue.paused_by_command = flags
         self._set(queue, flags | self._queues.paused_by_policy(name))
 

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX, check_queue
 from disque_tx.core.base.client import Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.rates import MARK_MS, Rates
 from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.memory import QUEUE_BYTES, Memory
@@ -123,7 +124,7 @@ class Queue(Keyed):
         )
 
 
-class Queues:
+class Queues(Part):
     """All queues by name, and the sweep that removes idle ones a few at a time."""
 
     def __init__(self, memory: Memory, policies: Policies) -> None:
@@ -184,7 +185,7 @@ class Queues:
         self.table.remove(queue)
         self._memory.give(QUEUE_BYTES + len(queue.name))
 
-    def clear(self) -> None:
+    def forget_all(self) -> None:
         """Remove every queue, whatever is in it."""
         for queue in self.table.values():
             self._memory.give(QUEUE_BYTES + len(queue.name))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from disque_tx.core.base.client import (
     BLOCKED_ADDJOB,
@@ -25,6 +25,7 @@ from disque_tx.core.base.client import (
 )
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
@@ -52,10 +53,11 @@ class CopiesWait:
         self.resends: i64 = 0
 
 
+@trait
 class CopiesWatcher:
     """Who wants to know when jobs that no client waits for have their copies, or will not."""
 
-    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool) -> None:
         """The job has its copies, or was taken back."""
         raise NotImplementedError
 
@@ -67,7 +69,7 @@ class Waiters:
     will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
     clients that wait at all queues that match."""
 
-    def __init__(self, queues: Queues, outbox: Outbox, matching: Matching) -> None:
+    def __init__(self, turn: Turn, queues: Queues, outbox: Outbox, matching: Matching) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
@@ -76,13 +78,15 @@ class Waiters:
         self.watched: dict[bytes, CopiesWatcher] = {}
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self.matching = matching
+        self._turn = turn
         self._queues = queues
         self._outbox = outbox
 
     def wait_for_jobs(
-        self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64, now_ms: i64
+        self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64
     ) -> None:
         """Put ``client`` into the wait list of every queue named; 0 waits for ever."""
+        now_ms = self._turn.now_ms
         client.blocked = BLOCKED_GETJOB
         client.blocked_queues = names
         client.blocked_counters = counters
@@ -93,27 +97,26 @@ class Waiters:
             queue.waiters[client] = None
         self._block(client, timeout_ms, now_ms)
 
-    def wait_for_copies(
-        self, client: Client | None, job: Job, timeout_ms: i64, now_ms: i64
-    ) -> None:
+    def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
         """Let ``client`` wait for the copies of ``job``; 0 waits for ever."""
+        now_ms = self._turn.now_ms
         self.copies[job.id] = CopiesWait(client, job, now_ms)
         if client is not None:
             client.blocked = BLOCKED_ADDJOB
             client.blocked_job = job.id
             self._block(client, timeout_ms, now_ms)
 
-    def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+    def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64) -> None:
         """Let ``client`` wait for the end of a job; 0 waits for ever."""
         client.blocked = BLOCKED_WAITJOB
         client.blocked_job = job_id
         self.endings.setdefault(job_id, []).append(client)
-        self._block(client, timeout_ms, now_ms)
+        self._block(client, timeout_ms, self._turn.now_ms)
 
-    def wait_for_key(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
+    def wait_for_key(self, client: Client, timeout_ms: i64) -> None:
         """Let ``client`` wait for a job with a key; 0 waits for ever."""
         client.blocked = BLOCKED_KEY
-        self._block(client, timeout_ms, now_ms)
+        self._block(client, timeout_ms, self._turn.now_ms)
 
     def wait_for_task(self, client: Client) -> i64:
         """Let ``client`` wait until a long request is done; the number of this wait."""
@@ -155,12 +158,12 @@ class Waiters:
         if watcher is not None:
             self.settled.append((watcher, job_id, made))
 
-    def settle(self, now_ms: i64) -> None:
+    def settle(self) -> None:
         """Notify those who watch copies."""
         while self.settled:
             settled, self.settled = self.settled, []
             for watcher, job_id, made in settled:
-                watcher.copies_settled(job_id, made, now_ms)
+                watcher.copies_settled(job_id, made)
 
     def watch_nothing(self) -> None:
         """All jobs are gone."""
@@ -203,9 +206,9 @@ class Waiters:
         del self.blocked[client]
         self._outbox.resumed.append(client)
 
-    def expired(self, now_ms: i64, limit: i64) -> list[Client]:
+    def expired(self, limit: i64) -> list[Client]:
         """Clients whose time-out is over, out of the schedule but still in wait lists."""
-        return self.timeouts.due(now_ms, limit)
+        return self.timeouts.due(self._turn.now_ms, limit)
 
     def note_ready(self, queue: Queue) -> None:
         """Jobs came or a pause ended: clients that wait at the queue may be served."""

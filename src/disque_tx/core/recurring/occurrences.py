@@ -38,11 +38,11 @@ class Occurrences:
     def __init__(self, adding: Adding) -> None:
         self._adding = adding
 
-    def add(self, request: AddRequest, key: bytes, origin: bytes, now_ms: i64, wall_us: i64) -> Job:
+    def add(self, request: AddRequest, key: bytes, origin: bytes) -> Job:
         """Add a job under a key, or find the one that was added under it and is not done.
 
         It may still wait for its copies. ``origin``: the ID of the node that its ID is to name.
         Raises ``CommandError`` as ADDJOB does.
         """
         start = b"" if request.retry_s == 0 else id_start(key, origin)
-        return self._adding.add_scheduled(request, start, now_ms, wall_us)
+        return self._adding.add_scheduled(request, start)

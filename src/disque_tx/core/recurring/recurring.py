@@ -26,6 +26,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.adding import Adding
+from disque_tx.core.base.part import Part
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.keys.owners import ranking
 from disque_tx.core.nodes.clocks import APART_MS
@@ -73,11 +74,12 @@ class Upcoming:
         self.error: str = ""
 
 
-class Recurring(CopiesWatcher):
+class Recurring(Part, CopiesWatcher):
     """``calendar``: what reads cron expressions. ``made``, ``missed``: occurrences, counted by this
     node; a gap that is skipped is one. ``failed``: attempts. ``exchange``: sends changes."""
 
     def __init__(self, state: State, adding: Adding) -> None:
+        self._turn = state.turn
         self.calendar: Calendar = Calendar()
         self._clocks = state.clocks
         self.made: i64 = 0
@@ -95,12 +97,12 @@ class Recurring(CopiesWatcher):
         self._heap: list[tuple[int, bytes]] = []
         self._pending: dict[bytes, Upcoming] = {}
         self._ready_ms: i64 = NEVER
-        # The time by the wall clock, and by the steady one, when it was looked at last.
-        self._wall_s: i64 = 0
-        self._seen_ms: i64 = 0
+        # The time of day of the last run, to notice a clock that is set back.
+        self._ran_s: i64 = 0
 
-    def begin(self, now_ms: i64) -> None:
+    def begin(self) -> None:
         """The node has loaded its files and its log."""
+        now_ms = self._turn.now_ms
         alone = self._membership.size == 1
         self._ready_ms = now_ms if alone else now_ms + SETTLE_MS
 
@@ -119,17 +121,19 @@ class Recurring(CopiesWatcher):
                 able.append(entry.id)
         return ranking(b"cron:" + name, able)[0] if able else b""
 
-    def position_s(self, name: bytes, wall_us: i64) -> i64:
+    def position_s(self, name: bytes) -> i64:
         """Behind which time the next occurrence of a schedule lies."""
-        wall_s = wall_us // 1_000_000
+        wall_s = self._time_s()
         done_s = self._table.position_s(name)
         wrong = done_s * 1_000 > wall_s * 1_000 + APART_MS and self._clocks.confirmed
         return wall_s if wrong else max(done_s, wall_s)
 
     # -- time --------------------------------------------------------------------------------
 
-    def next_due_ms(self, now_ms: i64, wall_us: i64) -> i64:
+    def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
+        now_ms = self._turn.now_ms
+        wall_us = self._turn.wall_us
         if self._ready_ms < 0:
             return NEVER
         if self._table.changed:
@@ -141,32 +145,35 @@ class Recurring(CopiesWatcher):
             return max(now_ms + 1, self._ready_ms)
         return max(now_ms + (due_us - wall_us + 999) // 1000, self._ready_ms)
 
-    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+    def run_due(self) -> None:
         """Make what is due, a bounded part of it."""
+        now_ms = self._turn.now_ms
         if self._ready_ms < 0 or not (self._table.changed or self._heap):
             return
-        if wall_us // 1000 + APART_MS < self._wall_s * 1000:
-            self._set_back(wall_us // 1_000_000)
-        self._wall_s = wall_us // 1_000_000
-        self._seen_ms = now_ms
+        if self._turn.wall_us // 1000 + APART_MS < self._ran_s * 1000:
+            self._set_back()
+        self._ran_s = self._time_s()
         self._clocks.look(now_ms)
         self._take_up()
         if now_ms < self._ready_ms:
             return
         for _ in range(PER_TURN):
-            if not self._heap or self._heap[0][0] > self._wall_s:
+            if not self._heap or self._heap[0][0] > self._time_s():
                 break
             look_s, name = heappop(self._heap)
             upcoming = self._upcoming.get(name)
             if upcoming is not None and upcoming.look_s == look_s:
                 upcoming.look_s = NEVER
-                self._look(upcoming, now_ms, wall_us)
+                self._look(upcoming)
 
-    def _set_back(self, wall_s: i64) -> None:
+    def _time_s(self) -> i64:
+        return self._turn.wall_us // 1_000_000
+
+    def _set_back(self) -> None:
         """The clock was set back: what was planned by it is looked at again."""
         for upcoming in self._upcoming.values():
             if not upcoming.pending:
-                self._look_at(upcoming, wall_s)
+                self._look_at(upcoming, self._time_s())
 
     def _take_up(self) -> None:
         """See what has become of schedules that changed, a bounded number of them."""
@@ -185,7 +192,7 @@ class Recurring(CopiesWatcher):
                     self._drop(upcoming)
                 upcoming = Upcoming(name, definition, done_s)
                 self._upcoming[name] = upcoming
-                self._look_at(upcoming, self._wall_s)
+                self._look_at(upcoming, self._time_s())
             elif done_s > upcoming.done_s or self._is_ahead(upcoming.done_s):
                 # Another node has made it; it is nobody's any more here.
                 self._give_up(upcoming)
@@ -220,61 +227,61 @@ class Recurring(CopiesWatcher):
         """Its occurrences up to this time are done with."""
         upcoming.done_s = time_s
         upcoming.next_s = 0
-        self._look_at(upcoming, self._wall_s)
+        self._look_at(upcoming, self._time_s())
 
     # -- occurrences -------------------------------------------------------------------------
 
-    def _look(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+    def _look(self, upcoming: Upcoming) -> None:
         if upcoming.pending:
             return
         ahead = self._is_ahead(upcoming.done_s)
         if upcoming.next_s == 0:
             recurrence = upcoming.definition.recurrence
-            behind_s = self._wall_s if ahead and self._clocks.confirmed else upcoming.done_s
+            behind_s = self._time_s() if ahead and self._clocks.confirmed else upcoming.done_s
             upcoming.next_s = recurrence.after(self.calendar, behind_s)
         if upcoming.next_s == NEVER:
             return
         if ahead and upcoming.next_s > upcoming.done_s:
             upcoming.error = _AHEAD
             upcoming.next_s = 0
-            self._look_at(upcoming, self._wall_s + _AGAIN_S)
-        elif upcoming.next_s > self._wall_s:
+            self._look_at(upcoming, self._time_s() + _AGAIN_S)
+        elif upcoming.next_s > self._time_s():
             self._look_at(upcoming, upcoming.next_s)
         elif self.maker(upcoming.name) != self._membership.myself.id:
-            self._look_at(upcoming, self._wall_s + _AGAIN_S)
-        elif upcoming.next_s >= self._wall_s - LATE_S:
+            self._look_at(upcoming, self._time_s() + _AGAIN_S)
+        elif upcoming.next_s >= self._time_s() - LATE_S:
             upcoming.made_up = 0
-            self._make(upcoming, now_ms, wall_us)
+            self._make(upcoming)
         else:
-            self._late(upcoming, now_ms, wall_us)
+            self._late(upcoming)
 
     def _is_ahead(self, time_s: i64) -> bool:
         """Whether a time lies so far in the future that it is from a clock which was wrong."""
-        return time_s * 1_000 > self._wall_s * 1_000 + APART_MS
+        return time_s * 1_000 > self._time_s() * 1_000 + APART_MS
 
-    def _late(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+    def _late(self, upcoming: Upcoming) -> None:
         """Its next occurrence was missed, and perhaps others."""
         missed = upcoming.definition.missed
         if missed == ALL and upcoming.made_up < MADE_UP_MAX:
             upcoming.made_up += 1
-            self._make(upcoming, now_ms, wall_us)
+            self._make(upcoming)
             return
-        end_s = self._wall_s - LATE_S
+        end_s = self._time_s() - LATE_S
         if missed == ONE and upcoming.made_up == 0:
             last_s = upcoming.definition.recurrence.before(self.calendar, end_s)
             upcoming.next_s = max(upcoming.next_s, last_s)
             upcoming.made_up = 1
-            self._make(upcoming, now_ms, wall_us)
+            self._make(upcoming)
             return
         self.missed += 1
         self._done(upcoming, max(upcoming.done_s, end_s - 1))
 
-    def _make(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+    def _make(self, upcoming: Upcoming) -> None:
         definition = upcoming.definition
         key = occurrence_key(upcoming.name, upcoming.next_s)
         request = definition.new_request()
         try:
-            job = self._occurrences.add(request, key, definition.node, now_ms, wall_us)
+            job = self._occurrences.add(request, key, definition.node)
         except CommandError as error:
             self._failed(upcoming, f"{error.code} {error.text}")
             return
@@ -289,7 +296,7 @@ class Recurring(CopiesWatcher):
         self.failed += 1
         upcoming.error = error
         upcoming.made_up -= upcoming.made_up > 0
-        self._look_at(upcoming, self._wall_s + _AGAIN_S)
+        self._look_at(upcoming, self._time_s() + _AGAIN_S)
 
     def _made(self, upcoming: Upcoming, job: Job | None) -> None:
         """The job of its next occurrence is there: tell all nodes so."""
@@ -299,26 +306,24 @@ class Recurring(CopiesWatcher):
         if job is not None:
             self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, upcoming.name)
         mine = self._membership.myself.id
-        self.exchange.announce(self._table.made(upcoming.name, time_s, mine, self._wall_s))
+        self.exchange.announce(self._table.made(upcoming.name, time_s, mine, self._time_s()))
         self._table.changed.pop(upcoming.name, None)
         self._done(upcoming, time_s)
 
-    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool) -> None:
         """Go on with a job that has its copies by now, or will not have them."""
         upcoming = self._pending.pop(job_id, None)
         if upcoming is None:
             return
-        self._wall_s += (now_ms - self._seen_ms) // 1000
-        self._seen_ms = now_ms
         upcoming.pending = b""
         if made:
             self._made(upcoming, self._jobs.get(job_id))
         else:
             self._failed(upcoming, "NOREPL The copies could not be made")
 
-    def forget_jobs(self) -> None:
+    def forget_all(self) -> None:
         """All jobs are gone; what was under way is made anew."""
         for upcoming in list(self._pending.values()):
             upcoming.pending = b""
-            self._look_at(upcoming, self._wall_s + _AGAIN_S)
+            self._look_at(upcoming, self._time_s() + _AGAIN_S)
         self._pending.clear()

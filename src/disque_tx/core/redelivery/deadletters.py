@@ -47,7 +47,7 @@ class _Burial(Purpose):
         self._totals.dead_letters += 1
         self._outbox.note_text(events.DEAD, old, events.NO_REASON, 0, self._reason)
 
-    def kept(self, old: Job, now_ms: i64) -> None:
+    def kept(self, old: Job) -> None:
         """Tried again when the present backoff is over."""
 
 
@@ -55,6 +55,7 @@ class DeadLetters:
     """Writes dead letters."""
 
     def __init__(self, state: State, backoff: Backoff, successors: Successors, acks: Acks) -> None:
+        self._turn = state.turn
         self._state = state
         self._jobs = state.jobs
         self._outbox = state.outbox
@@ -64,7 +65,7 @@ class DeadLetters:
         self._successors = successors
         self._acks = acks
 
-    def bury(self, job: Job, policy: QueuePolicy, by_nack: bool, now_ms: i64, wall_us: i64) -> bool:
+    def bury(self, job: Job, policy: QueuePolicy, by_nack: bool) -> bool:
         """Let a letter take the place of an active job with RETRY > 0, whose last return has been
         counted, ``by_nack`` or otherwise. ``False`` when it must go on without."""
         count = job.nacks + job.deliveries
@@ -76,19 +77,19 @@ class DeadLetters:
             self._jobs.endings.note(job.id, DEAD)
             self._totals.letters_dropped += 1
             self._outbox.note_text(events.DROPPED, job, events.NO_REASON, 0, reason)
-            self._acks.end(job, now_ms)
+            self._acks.end(job)
             return True
         if policy.dead_queue == job.queue or is_letter(job.body):
             return False
         mine = self._membership.myself.id
-        body = letter_body(job, reason, mine, by_nack, wall_us)
+        body = letter_body(job, reason, mine, by_nack, self._turn.wall_us)
         request = AddRequest(policy.dead_queue, body)
         request.ttl_s = policy.dead_ttl_s
         request.retry_s = max(1, min(policy.dead_ttl_s // 10, _RETRY_S))
         request.replicate = i64(job.repl)
         burial = _Burial(self._state, reason)
         try:
-            self._successors.begin(job, request, burial, now_ms, wall_us)
+            self._successors.begin(job, request, burial)
         except CommandError:
-            self._backoff.hold(job, now_ms + GIVE_UP_MS, now_ms)
+            self._backoff.hold(job, self._turn.now_ms + GIVE_UP_MS)
         return True

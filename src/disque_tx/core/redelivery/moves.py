@@ -18,6 +18,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.base.client import REPLY_OFF, Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
@@ -85,22 +86,23 @@ class _Move(Purpose):
         self._outbox.note_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
         self.under_way -= 1
 
-    def kept(self, old: Job, now_ms: i64) -> None:
+    def kept(self, old: Job) -> None:
         """There were no copies: the job goes back to where it was."""
         self.under_way -= 1
         self.left = 0
         self.error = CommandError("NOREPL", "Not enough nodes confirmed copies of the moved jobs")
-        self._delivery.enqueue_counted(old, events.BY_MOVE, now_ms)
+        self._delivery.enqueue_counted(old, events.BY_MOVE)
 
     def cancelled(self, old: Job) -> None:
         """The job was acknowledged meanwhile."""
         self.under_way -= 1
 
 
-class Moves:
+class Moves(Part):
     """Every QMOVE in progress."""
 
     def __init__(self, state: State, delivery: Delivery, successors: Successors) -> None:
+        self._turn = state.turn
         self._state = state
         self._jobs = state.jobs
         self._queues = state.queues
@@ -113,7 +115,7 @@ class Moves:
         self._jobs_left: i64 = 0
         self._bytes_left: i64 = 0
 
-    def begin(self, client: Client, request: MoveRequest, now_ms: i64, wall_us: i64) -> None:
+    def begin(self, client: Client, request: MoveRequest) -> None:
         """QMOVE: answer the client with how many were moved, now or later.
 
         Raises ``CommandError`` when the first job already cannot be added.
@@ -125,7 +127,7 @@ class Moves:
             queue = self._queues.get(request.source)
             move.seen = queue.jobs.size if queue is not None else 0
         self._new_slice()
-        self._go_on(move, now_ms, wall_us)
+        self._go_on(move)
         if not _is_over(move):
             self._waiters.block(client)
             self._active.append(move)
@@ -134,14 +136,15 @@ class Moves:
         else:
             client.replies.integer(move.moved)
 
-    def next_due_ms(self, now_ms: i64) -> i64:
+    def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for not before a job has its copies."""
+        now_ms = self._turn.now_ms
         for move in self._active:
             if _is_over(move) or (_has_more(move) and move.under_way < WINDOW):
                 return now_ms + 1
         return -1
 
-    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+    def run_due(self) -> None:
         """Go on with each, and answer the clients of those that are over."""
         if not self._active:
             return
@@ -152,7 +155,7 @@ class Moves:
             if move.client not in self._waiters.blocked:
                 move.left = 0
             before = self._jobs_left
-            self._go_on(move, now_ms, wall_us)
+            self._go_on(move)
             if not _is_over(move):
                 # Those that were not reached in this turn come first in the next one.
                 (served if self._jobs_left < before else still).append(move)
@@ -187,7 +190,8 @@ class Moves:
         self._jobs_left = SLICE
         self._bytes_left = SLICE_BYTES
 
-    def _go_on(self, move: _Move, now_ms: i64, wall_us: i64) -> None:
+    def _go_on(self, move: _Move) -> None:
+        now_ms = self._turn.now_ms
         while self._jobs_left > 0 and self._bytes_left > 0:
             if not _has_more(move) or move.under_way >= WINDOW:
                 break
@@ -205,7 +209,7 @@ class Moves:
             move.left -= 1
             move.under_way += 1
             try:
-                self._successors.begin(job, request, move, now_ms, wall_us)
+                self._successors.begin(job, request, move)
             except CommandError as error:
                 move.under_way -= 1
                 move.left = 0

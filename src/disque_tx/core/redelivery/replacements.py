@@ -15,6 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.adding import Adding
+from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.backoff import Backoff
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
@@ -41,7 +42,7 @@ class Purpose:
         """The new job has its copies; the old one is about to end."""
         raise NotImplementedError
 
-    def kept(self, old: Job, now_ms: i64) -> None:
+    def kept(self, old: Job) -> None:
         """The new job could not be made; the old one is held back still."""
         raise NotImplementedError
 
@@ -60,12 +61,13 @@ class _Pair:
         self.purpose: Purpose = purpose
 
 
-class Successors(CopiesWatcher):
+class Successors(Part, CopiesWatcher):
     """Follows the new jobs until they have their copies."""
 
     def __init__(
         self, state: State, delivery: Delivery, backoff: Backoff, adding: Adding, acks: Acks
     ) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._peers = state.peers
         self._waiters = state.waiters
@@ -76,22 +78,20 @@ class Successors(CopiesWatcher):
         self._by_new: dict[bytes, _Pair] = {}
         self._by_old: dict[bytes, _Pair] = {}
 
-    def begin(
-        self, old: Job, request: AddRequest, purpose: Purpose, now_ms: i64, wall_us: i64
-    ) -> bool:
+    def begin(self, old: Job, request: AddRequest, purpose: Purpose) -> bool:
         """Let a new job take the place of an active or queued one; ``False`` while it waits for its
         copies. Raises ``CommandError`` if it cannot be added; nothing has changed then."""
-        new = self._adding.add_instead(request, purpose.cause, now_ms, wall_us)
+        new = self._adding.add_instead(request, purpose.cause)
         if new.state != WAIT_REPL:
             purpose.replaced(old, new.id)
-            self._acks.end(old, now_ms)
+            self._acks.end(old)
             return True
         pair = _Pair(old, new.id, purpose)
         self._by_new[pair.new_id] = self._by_old[old.id] = pair
         self._waiters.watched[pair.new_id] = self
         if old.state == QUEUED:
             self._delivery.dequeue(old)
-        self._backoff.hold(old, now_ms + GIVE_UP_MS, now_ms)
+        self._backoff.hold(old, self._turn.now_ms + GIVE_UP_MS)
         return False
 
     def is_pending(self, old: Job) -> bool:
@@ -99,25 +99,25 @@ class Successors(CopiesWatcher):
         pair = self._by_old.get(old.id) if self._by_old else None
         return pair is not None and pair.old is old
 
-    def give_up(self, old: Job, now_ms: i64) -> None:
+    def give_up(self, old: Job) -> None:
         """The copies take too long: take the new job back."""
         pair = self._by_old[old.id]
-        self._backoff.hold(old, now_ms + GIVE_UP_MS, now_ms)
+        self._backoff.hold(old, self._turn.now_ms + GIVE_UP_MS)
         new = self._jobs.get(pair.new_id)
         if new is not None and new.state == WAIT_REPL:
             self._delivery.take_back(new, CommandError("NOREPL", REMOVED))
-        self._waiters.settle(now_ms)
+        self._waiters.settle()
         if self._by_new.pop(pair.new_id, None) is not None:  # it was lost on another way
             self._waiters.watched.pop(pair.new_id, None)
-            self._end(pair, False, now_ms)
+            self._end(pair, False)
 
-    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool) -> None:
         """Go on with what has its copies by now, or will not have them."""
         pair = self._by_new.pop(job_id, None)
         if pair is not None:
-            self._end(pair, made, now_ms)
+            self._end(pair, made)
 
-    def _end(self, pair: _Pair, made: bool, now_ms: i64) -> None:
+    def _end(self, pair: _Pair, made: bool) -> None:
         old = pair.old
         if self._by_old.get(old.id) is pair:
             del self._by_old[old.id]
@@ -125,10 +125,10 @@ class Successors(CopiesWatcher):
         if known and old.backoff:
             if made:
                 pair.purpose.replaced(old, pair.new_id)
-                self._acks.end(old, now_ms)
+                self._acks.end(old)
             else:
-                pair.purpose.kept(old, now_ms)
-        elif made and not known and old.expire_ms <= now_ms:
+                pair.purpose.kept(old)
+        elif made and not known and old.expire_ms <= self._turn.now_ms:
             pair.purpose.replaced(old, pair.new_id)
         else:
             pair.purpose.cancelled(old)

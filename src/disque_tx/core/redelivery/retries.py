@@ -41,6 +41,7 @@ class Retries:
         successors: Successors,
         dead_letters: DeadLetters,
     ) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._peers = state.peers
@@ -52,28 +53,26 @@ class Retries:
         self._successors = successors
         self._dead_letters = dead_letters
 
-    def enqueue_all(self, ids: list[bytes], now_ms: i64) -> int:
+    def enqueue_all(self, ids: list[bytes]) -> int:
         """ENQUEUE: how many jobs went into their queues."""
         count = 0
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is not None:
                 first = not job.flags & BCAST_QUEUED
-                if self.enqueue(job, now_ms):
+                if self.enqueue(job):
                     self._returned(job, first)
                     count += 1
         return count
 
-    def nack_all(
-        self, ids: list[bytes], delay_ms: i64, reason: bytes, now_ms: i64, wall_us: i64
-    ) -> int:
+    def nack_all(self, ids: list[bytes], delay_ms: i64, reason: bytes) -> int:
         """NACK: how many jobs were returned; see :meth:`nack`."""
         count = 0
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is not None:
                 first = not job.flags & BCAST_QUEUED
-                if self.nack(job, delay_ms, reason, now_ms, wall_us):
+                if self.nack(job, delay_ms, reason):
                     self._returned(job, first)
                     count += 1
         return count
@@ -83,7 +82,7 @@ class Retries:
             # A restart must not take it for one whose delay is still running.
             self._jobs.record(job)
 
-    def nack(self, job: Job, delay_ms: i64, reason: bytes, now_ms: i64, wall_us: i64) -> bool:
+    def nack(self, job: Job, delay_ms: i64, reason: bytes) -> bool:
         """A consumer returns a job; ``False`` when it was not delivered, or must not be again.
 
         ``delay_ms``: until the next delivery, ``BY_POLICY`` if the policy of the queue decides.
@@ -95,9 +94,9 @@ class Retries:
         repeats = job.retry_s > 0
         policy = self._policies.of(job.queue) if repeats and self._policies.active else None
         if policy is None and (delay_ms <= 0 or not repeats) and not reason:
-            return self._delivery.enqueue(job, events.BY_NACK, now_ms)
+            return self._delivery.enqueue(job, events.BY_NACK)
         if self._outbox.events is not None:
-            worked = worked_ms(job, now_ms)
+            worked = worked_ms(job, self._turn.now_ms)
             text = self._jobs.reasons.get(job.id)
             self._outbox.events.noted(events.NACKED, job, events.NO_REASON, 0, worked, text)
         self._totals.nacked += 1
@@ -107,26 +106,27 @@ class Retries:
             delay_ms = self._wait_ms(job, policy)
         if not repeats:
             delay_ms = 0
-        self._return(job, policy, events.BY_NACK, delay_ms, now_ms, wall_us)
+        self._return(job, policy, events.BY_NACK, delay_ms)
         return True
 
-    def enqueue(self, job: Job, now_ms: i64) -> bool:
+    def enqueue(self, job: Job) -> bool:
         """ENQUEUE: into the queue at once; ``False`` when the job must not go there."""
         if job.backoff:
-            self._delivery.enqueue_counted(job, events.BY_COMMAND, now_ms)
+            self._delivery.enqueue_counted(job, events.BY_COMMAND)
             return True
-        return self._delivery.enqueue(job, events.BY_COMMAND, now_ms)
+        return self._delivery.enqueue(job, events.BY_COMMAND)
 
-    def awake(self, job: Job, now_ms: i64, wall_us: i64) -> None:
+    def awake(self, job: Job) -> None:
         """Do what is due for an active or queued job; it is held back, or there are policies."""
+        now_ms = self._turn.now_ms
         due = job.qtime_ms != 0 and job.qtime_ms <= now_ms and job.expire_ms > now_ms
         if job.backoff and job.expire_ms > now_ms:
             if due:
-                self._backoff_over(job, now_ms, wall_us)
+                self._backoff_over(job)
             else:
-                self._backoff.awake(job, now_ms)
-        elif not due or not self._is_back(job) or not self._timed_out(job, now_ms, wall_us):
-            self._delivery.awake(job, now_ms)
+                self._backoff.awake(job)
+        elif not due or not self._is_back(job) or not self._timed_out(job):
+            self._delivery.awake(job)
 
     def _is_back(self, job: Job) -> bool:
         """Whether the RETRY of the job is over, and it would be queued again."""
@@ -138,7 +138,7 @@ class Retries:
             and not self._delivery.is_paused_in(job)
         )
 
-    def _timed_out(self, job: Job, now_ms: i64, wall_us: i64) -> bool:
+    def _timed_out(self, job: Job) -> bool:
         """RETRY ran out; ``False`` when the job is just to be queued again."""
         policy = self._policies.of(job.queue)
         if policy is None:
@@ -147,20 +147,20 @@ class Retries:
         self._delivery.count(job, INCR_DELIV)
         if policy.retry_on_timeout:
             delay_ms = self._wait_ms(job, policy)
-        self._delivery.announce(job, now_ms)
+        self._delivery.announce(job)
         self._delivery.send_queued(job, INCR_DELIV, by_retry=True)
-        self._return(job, policy, events.BY_RETRY, delay_ms, now_ms, wall_us)
+        self._return(job, policy, events.BY_RETRY, delay_ms)
         return True
 
-    def _backoff_over(self, job: Job, now_ms: i64, wall_us: i64) -> None:
+    def _backoff_over(self, job: Job) -> None:
         if self._successors.is_pending(job):
-            self._successors.give_up(job, now_ms)
+            self._successors.give_up(job)
         elif job.retry_s > 0 and self._delivery.is_paused_in(job):
-            self._backoff.hold(job, self._delivery.requeue_ms(job, now_ms), now_ms)
+            self._backoff.hold(job, self._delivery.requeue_ms(job, self._turn.now_ms))
         else:
-            self._delivery.announce(job, now_ms)
+            self._delivery.announce(job)
             policy = self._policies.of(job.queue)
-            self._return(job, policy, events.BY_BACKOFF, 0, now_ms, wall_us)
+            self._return(job, policy, events.BY_BACKOFF, 0)
 
     def _return(
         self,
@@ -168,8 +168,6 @@ class Retries:
         policy: QueuePolicy | None,
         cause: i64,
         delay_ms: i64,
-        now_ms: i64,
-        wall_us: i64,
     ) -> None:
         """A job comes back, which has been counted: as a dead letter, later, or now."""
         by_nack = cause == events.BY_NACK
@@ -177,24 +175,25 @@ class Retries:
             policy is not None
             and 0 < policy.max_deliveries <= job.nacks + job.deliveries
             and job.retry_s > 0
-            and self._dead_letters.bury(job, policy, by_nack, now_ms, wall_us)
+            and self._dead_letters.bury(job, policy, by_nack)
         ):
             return
         if delay_ms > 0:
             self._totals.backoffs += 1
             text = self._jobs.reasons.get(job.id)
             self._outbox.note_text(events.DELAYED, job, cause, delay_ms, text)
-            self._backoff.hold(job, now_ms + delay_ms, now_ms)
+            self._backoff.hold(job, self._turn.now_ms + delay_ms)
             return
-        self._delivery.enqueue_counted(job, cause, now_ms)
+        self._delivery.enqueue_counted(job, cause)
 
     def _wait_ms(self, job: Job, policy: QueuePolicy) -> i64:
         if policy.retry_delay_ms == 0:
             return 0
         return wait_ms(policy, job.nacks + job.deliveries, self._random())
 
-    def working(self, job_id: bytes, now_ms: i64) -> int:
+    def working(self, job_id: bytes) -> int:
         """See ``Node.working``."""
+        now_ms = self._turn.now_ms
         job = self._jobs.get(job_id)
         if job is None or job.dummy or job.state == WAIT_REPL:
             raise CommandError("NOJOB", "Job not known in the context of this node.")
@@ -213,10 +212,10 @@ class Retries:
             # A queued one was never delivered: no consumer has it, and it could not come back.
             return 0
         if job.backoff:
-            self._backoff.worked_on(job, now_ms)
+            self._backoff.worked_on(job)
         else:
             if job.state == QUEUED:
                 self._delivery.dequeue(job)
-            self._delivery.postpone(job, now_ms)
+            self._delivery.postpone(job)
         self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
         return job.retry_s

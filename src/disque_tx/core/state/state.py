@@ -7,6 +7,7 @@ from collections.abc import Callable
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.slices import Slices
 from disque_tx.core.base.totals import Totals
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.done import DoneJobs
@@ -29,9 +30,10 @@ from disque_tx.core.tables.timetable import Timetable
 
 
 class State:
-    """One per node. ``random``: a number in [0, 1) per call."""
+    """One per node. ``turn``: the time of the turn. ``random``: a number in [0, 1) per call."""
 
     def __init__(self, membership: Membership, random: Callable[[], float]) -> None:
+        self.turn = turn = Turn()
         self.membership = membership
         self.random = random
         self.outbox = Outbox()
@@ -42,23 +44,26 @@ class State:
         self.queues = Queues(self.memory, self.policies)
         tallies = Tallies()
         self.limits = Limits(self.policies, tallies)
-        self.matching = Matching(self.queues, tallies, self.limits)
-        self.waiters = Waiters(self.queues, self.outbox, self.matching)
+        self.matching = Matching(turn, self.queues, tallies, self.limits)
+        self.waiters = Waiters(turn, self.queues, self.outbox, self.matching)
         self.jobs = JobStore(
             self.memory, self.outbox, self.totals, self.waiters, tallies, self.policies
         )
         self.slices = Slices()
-        self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
+        self.pausing = Pausing(
+            turn, self.policies, self.queues, self.waiters, self.outbox, self.slices
+        )
         self.peers = Peers(membership)
         self.timetable = Timetable()
         self.exchanges = Exchanges(
-            Exchange(membership, self.peers, self.policy_table, self.slices),
-            Exchange(membership, self.peers, self.timetable, self.slices),
+            Exchange(turn, membership, self.peers, self.policy_table, self.slices),
+            Exchange(turn, membership, self.peers, self.timetable, self.slices),
         )
         self.received = Received()
         self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)
         self.done_jobs = DoneJobs(self.memory)
-        self.key_view = View(membership, self.peers, self.reservations, self.done_jobs, self.slices)
+        self.key_view = View(
+            turn, membership, self.peers, self.reservations, self.done_jobs, self.slices
+        )
         self.clocks = Clocks(membership)
-        self.tables = (self.exchanges, self.key_view)
         self.given = Given(self.peers)

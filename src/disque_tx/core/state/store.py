@@ -9,6 +9,7 @@ from __future__ import annotations
 from mypy_extensions import i64, u8
 
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.base.table import Table
 from disque_tx.core.base.totals import Totals
@@ -35,7 +36,7 @@ from disque_tx.messages.records import (
 WILLQUEUE_ADVANCE_MS = 500
 
 
-class JobStore:
+class JobStore(Part):
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
@@ -200,8 +201,10 @@ class JobStore:
         self.table.remove(job)
         self._memory.give(job_bytes(job))
 
-    def clear(self) -> None:
+    def forget_all(self) -> None:
         """Forget every job; those that could still have been delivered are recorded."""
+        if self._outbox.events is not None:
+            self._outbox.events.flushed(len(self.table))
         for job in self.table.values():
             if job.state == ACTIVE or job.state == QUEUED:
                 self.record_end(job)

@@ -21,6 +21,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.registers import Registers
@@ -62,13 +63,20 @@ class Exchange:
         "_shares",
         "_slices",
         "_table",
+        "_turn",
         "_wait_ms",
         "_waiting",
     )
 
     def __init__(
-        self, membership: Membership, peers: Peers, table: SharedTable, slices: Slices
+        self,
+        turn: Turn,
+        membership: Membership,
+        peers: Peers,
+        table: SharedTable,
+        slices: Slices,
     ) -> None:
+        self._turn: Turn = turn
         self._membership: Membership = membership
         self._peers: Peers = peers
         self._table: SharedTable = table
@@ -104,32 +112,33 @@ class Exchange:
     def _has_tables(self, link: Link) -> bool:
         return link.features & self._membership.features & CAN_TABLES != 0
 
-    def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
+    def receive(self, sender: NodeEntry, message: Message, wall_s: i64) -> None:
         """Take a TABLE CHANGE, DIGEST or PULL of a node in the node table."""
         if isinstance(message, TableChange):
             if message.table == self._number:
-                self._changed(sender, message, now_ms, wall_s)
+                self._changed(sender, message, wall_s)
         elif isinstance(message, TableDigest):
             if message.table == self._number:
-                self._compare(sender, message, now_ms)
+                self._compare(sender, message)
         elif isinstance(message, TablePull):
             if message.table == self._number:
-                self._pulled(sender, message, now_ms)
+                self._pulled(sender, message)
 
-    def _changed(self, sender: NodeEntry, message: TableChange, now_ms: i64, wall_s: i64) -> None:
+    def _changed(self, sender: NodeEntry, message: TableChange, wall_s: i64) -> None:
         news = self._table.merge(message.registers, wall_s)
         if not message.pulled or sender.id != self._pulled_from:
             return
-        self._pull_ms = now_ms
+        self._pull_ms = self._turn.now_ms
         if news:
             self._pull_news = True
         if message.last or not message.registers:
-            self._pull_done(sender.id, now_ms)
+            self._pull_done(sender.id)
         else:
             last = message.registers[-1]
             self._ask(sender, last.pattern, last.name)
 
-    def _compare(self, sender: NodeEntry, message: TableDigest, now_ms: i64) -> None:
+    def _compare(self, sender: NodeEntry, message: TableDigest) -> None:
+        now_ms = self._turn.now_ms
         registers = self._registers
         if message.digest == registers.digest and message.registers == len(registers):
             self._next_ms.pop(sender.id, 0)
@@ -152,7 +161,7 @@ class Exchange:
         else:
             self._peers.answer(link, TablePull(pattern, name, self._number))
 
-    def _pull_done(self, node_id: bytes, now_ms: i64) -> None:
+    def _pull_done(self, node_id: bytes) -> None:
         self._pulled_from = b""
         if self._pull_news:
             self._next_ms.pop(node_id, 0)
@@ -163,19 +172,20 @@ class Exchange:
             self._wait_ms.clear()
         wait_ms = min(2 * self._wait_ms.get(node_id, _WAIT_MS // 2), _WAIT_MS_MAX)
         self._wait_ms[node_id] = wait_ms
-        self._next_ms[node_id] = int(now_ms) + wait_ms
+        self._next_ms[node_id] = int(self._turn.now_ms) + wait_ms
 
-    def _pulled(self, sender: NodeEntry, message: TablePull, now_ms: i64) -> None:
+    def _pulled(self, sender: NodeEntry, message: TablePull) -> None:
         """Answer a pull, now or in one of the next turns."""
-        if self._shares.take(sender.id, now_ms):
+        if self._shares.take(sender.id, self._turn.now_ms):
             self._answer(sender, message)
             return
         if not self._waiting:
             self._slices.add(_Answering(self))
         self._waiting[sender.id] = message
 
-    def answer_waiting(self, now_ms: i64) -> bool:
+    def answer_waiting(self) -> bool:
         """Answer the pulls that wait, one of each node; whether none waits any more."""
+        now_ms = self._turn.now_ms
         waiting, self._waiting = self._waiting, {}
         for node_id, message in waiting.items():
             sender = self._membership.nodes.get(node_id)
@@ -206,7 +216,7 @@ class _Answering(Task):
         self._exchange: Exchange = exchange
 
     def step(self, now_ms: i64) -> bool:
-        return self._exchange.answer_waiting(now_ms)
+        return self._exchange.answer_waiting()
 
 
 class Exchanges:
@@ -223,10 +233,10 @@ class Exchanges:
         self.policies.greet(link)
         self.schedules.greet(link)
 
-    def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
+    def receive(self, sender: NodeEntry, message: Message, wall_s: i64) -> None:
         """See :meth:`Exchange.receive`; messages about unknown tables are ignored."""
-        self.policies.receive(sender, message, now_ms, wall_s)
-        self.schedules.receive(sender, message, now_ms, wall_s)
+        self.policies.receive(sender, message, wall_s)
+        self.schedules.receive(sender, message, wall_s)
 
 
 def _parts(registers: list[Register]) -> list[list[Register]]:

@@ -21,6 +21,7 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
+from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.keepermap import View
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by
@@ -45,20 +46,23 @@ class Audit(Asker):
 
     def __init__(
         self,
+        turn: Turn,
         membership: Membership,
         reservations: Reservations,
         view: View,
         existence: Existence,
         keeper: Keeper,
     ) -> None:
+        self._turn: Turn = turn
         self._membership: Membership = membership
         self._reservations: Reservations = reservations
         self._view: View = view
         self._existence: Existence = existence
         self._keeper: Keeper = keeper
 
-    def look(self, keys: list[Reservation], now_ms: i64) -> None:
+    def look(self, keys: list[Reservation]) -> None:
         """These are due."""
+        now_ms = self._turn.now_ms
         doubtful: list[Reservation] = []
         for found in keys:
             if ends_ms(found) <= now_ms or not self._concerns(found):
@@ -67,43 +71,44 @@ class Audit(Asker):
                 doubtful.append(found)
         for at in range(0, len(doubtful), ENTRIES_MAX):
             entries = [left(found, now_ms) for found in doubtful[at : at + ENTRIES_MAX]]
-            self._existence.ask(self, entries, now_ms)
+            self._existence.ask(self, entries)
 
     def _concerns(self, found: Reservation) -> bool:
         return found.maker or self._membership.myself.id in self._view.keepers(found.key)
 
-    def answered(self, question: Question, now_ms: i64) -> None:
+    def answered(self, question: Question) -> None:
         """Keep the keys, or free them."""
+        now_ms = self._turn.now_ms
         for entry in question.entries:
             found = self._reservations.get(entry.key)
             if found is None or found.job_id != entry.job_id:
                 continue
             state = question.state(found.job_id)
             if found.job_id in self._existence.claimed:
-                self._exists(found, False, now_ms)
+                self._exists(found, False)
             elif question.done(found.job_id):
                 self._existence.done_jobs.add(found.job_id, now_ms)
-                self._ended(found, now_ms)
+                self._ended(found)
             elif state == FREE:
-                self._missed(found, question.complete, now_ms)
+                self._missed(found, question.complete)
             elif state == ENDED:
-                self._ended(found, now_ms)
+                self._ended(found)
             else:
-                self._exists(found, state == HELD and self._settled(question, found), now_ms)
+                self._exists(found, state == HELD and self._settled(question, found))
 
     def _settled(self, question: Question, found: Reservation) -> bool:
         """Whether the node that makes the job cannot withdraw it any more."""
         return not any(made_by(node_id, found.job_id) for node_id in question.waiting)
 
-    def _exists(self, found: Reservation, made: bool, now_ms: i64) -> None:
+    def _exists(self, found: Reservation, made: bool) -> None:
         found.misses = 0
         if made and found.state == RESERVED:
             found.state = u8(HELD)
             found.checks = 0
             self._reservations.changed(found)
-        self._again(found, now_ms)
+        self._again(found)
 
-    def _again(self, found: Reservation, now_ms: i64) -> None:
+    def _again(self, found: Reservation) -> None:
         pause_ms: i64 = _AGAIN_MS
         if found.state != RESERVED:
             first_ms = _PAUSE_MS if self._view.has_maker(found.job_id) else _AWAY_MS
@@ -111,30 +116,30 @@ class Audit(Asker):
                 first_ms * (i64(1) << min(i64(found.checks), _DOUBLINGS_MAX)), _PAUSE_MS_MAX
             )
         found.checks = u8(min(i64(found.checks) + 1, _LOOKS_MAX))
-        self._reservations.look_at(found, now_ms + pause_ms)
+        self._reservations.look_at(found, self._turn.now_ms + pause_ms)
 
-    def _missed(self, found: Reservation, complete: bool, now_ms: i64) -> None:
+    def _missed(self, found: Reservation, complete: bool) -> None:
         """No node has the job, of those that answered."""
         if complete:
             found.misses = u8(i64(found.misses) + 1)
             if found.misses >= _MISSES:
-                self._free(found, now_ms)
+                self._free(found)
             else:
-                self._reservations.look_at(found, now_ms + _AGAIN_MS)
+                self._reservations.look_at(found, self._turn.now_ms + _AGAIN_MS)
         elif found.state == RESERVED and found.checks >= _LOOKS_MAX:
-            self._free(found, now_ms)
+            self._free(found)
         else:
             found.misses = 0
-            self._again(found, now_ms)
+            self._again(found)
 
-    def _free(self, found: Reservation, now_ms: i64) -> None:
+    def _free(self, found: Reservation) -> None:
         if found.state != RESERVED:
-            self._ended(found, now_ms)
+            self._ended(found)
             return
         self._reservations.drop(found)
-        self._keeper.notify(found, now_ms)
+        self._keeper.notify(found)
 
-    def _ended(self, found: Reservation, now_ms: i64) -> None:
-        self._keeper.job_ended(found, now_ms)
+    def _ended(self, found: Reservation) -> None:
+        self._keeper.job_ended(found)
         if not found.maker:
-            self._keeper.notify(found, now_ms)
+            self._keeper.notify(found)

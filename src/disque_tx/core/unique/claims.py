@@ -53,6 +53,7 @@ class Claims(CopiesWatcher):
     """Those of this node that are under way."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding, keeper: Keeper) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._membership = state.membership
         self._peers = state.peers
@@ -73,17 +74,15 @@ class Claims(CopiesWatcher):
 
     # -- beginning ---------------------------------------------------------------------------
 
-    def begin(
-        self, receiver: KeyReceiver, request: AddRequest, unique: Unique, now_ms: i64, wall_us: i64
-    ) -> Claim | None:
+    def begin(self, receiver: KeyReceiver, request: AddRequest, unique: Unique) -> Claim | None:
         """Add a job once; the claim, if it is not done at once."""
-        self._view.look(now_ms)
+        self._view.look()
         claim = Claim(receiver, request, unique)
-        claim.born_ms = wall_us // 1000
-        if self._view.alone() and self._view.ready(now_ms):
+        claim.born_ms = self._turn.wall_us // 1000
+        if self._view.alone() and self._view.ready():
             found = self._reservations.get(unique.key)
             if found is None:
-                return self._add_alone(claim, now_ms, wall_us)
+                return self._add_alone(claim)
             if found.state != RESERVED:
                 self._taken(claim, found.job_id)
                 return None
@@ -91,14 +90,15 @@ class Claims(CopiesWatcher):
         unique.job_id = claim.job_id
         self._existence.claimed.add(claim.job_id)
         self._by_job[claim.job_id] = claim
-        self._go_on(claim, now_ms, wall_us)
+        self._go_on(claim)
         return claim if self._by_job.get(claim.job_id) is claim else None
 
-    def _add_alone(self, claim: Claim, now_ms: i64, wall_us: i64) -> Claim | None:
+    def _add_alone(self, claim: Claim) -> Claim | None:
         """There is nobody to ask."""
+        now_ms = self._turn.now_ms
         request = claim.request
         try:
-            job = self._adding.add_for(claim.receiver.client_id(), request, now_ms, wall_us)
+            job = self._adding.add_for(claim.receiver.client_id(), request)
         except CommandError as error:
             claim.receiver.refused(error)
             return None
@@ -113,11 +113,11 @@ class Claims(CopiesWatcher):
         claim.receiver.added(claim.job_id, True)
         return None
 
-    def block(self, client: Client, claim: Claim, now_ms: i64) -> None:
+    def block(self, client: Client, claim: Claim) -> None:
         """Let the client wait for the end of the claim."""
         claim.client = client
         self._by_client[client] = claim
-        self._waiters.wait_for_key(client, claim.request.timeout_ms, now_ms)
+        self._waiters.wait_for_key(client, claim.request.timeout_ms)
 
     def limit(self, claim: Claim, deadline_ms: i64) -> None:
         """Give the claim up at this time."""
@@ -128,35 +128,35 @@ class Claims(CopiesWatcher):
 
     # -- reserving ---------------------------------------------------------------------------
 
-    def _go_on(self, claim: Claim, now_ms: i64, wall_us: i64) -> None:
+    def _go_on(self, claim: Claim) -> None:
         """Ask the next keeper, or make the job."""
         self._timers.remove(claim)
         if claim.making:
             return
         view = self._view
-        view.look(now_ms)
-        if not view.ready(now_ms):
-            self._later(claim, now_ms)
+        view.look()
+        if not view.ready():
+            self._later(claim)
             return
         status, job_id = self._keeper.known_here(claim.unique.key, claim.job_id)
         if status != GRANTED:
-            self._answered(claim, status, job_id, now_ms)
+            self._answered(claim, status, job_id)
             return
         mine = self._membership.myself.id
         for node_id in view.keepers(claim.unique.key):
             if node_id in claim.granted:
                 continue
             if node_id != mine:
-                self._ask(claim, node_id, now_ms)
+                self._ask(claim, node_id)
                 return
-            status, job_id = self._keeper.reserve(claim.entry(RESERVED), now_ms)
+            status, job_id = self._keeper.reserve(claim.entry(RESERVED))
             if status != GRANTED:
-                self._answered(claim, status, job_id, now_ms)
+                self._answered(claim, status, job_id)
                 return
             claim.granted.append(mine)
-        self._make(claim, now_ms, wall_us)
+        self._make(claim)
 
-    def _ask(self, claim: Claim, node_id: bytes, now_ms: i64) -> None:
+    def _ask(self, claim: Claim, node_id: bytes) -> None:
         if claim.asked != node_id:
             self._by_number.pop(int(claim.number), None)
             self._last += 1
@@ -168,13 +168,13 @@ class Claims(CopiesWatcher):
         self._peers.send(node_id, KeyMessage(KEY_RESERVE, claim.number, 0, entries))
         pause_ms = min(_ASK_AGAIN_MS * (i64(1) << claim.attempts), _ASK_AGAIN_MS_MAX)
         claim.attempts = min(claim.attempts + 1, _DOUBLINGS_MAX)
-        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
+        self._timers.add(claim, claim.sooner(self._turn.now_ms + pause_ms))
 
-    def _later(self, claim: Claim, now_ms: i64) -> None:
+    def _later(self, claim: Claim) -> None:
         pause_ms = _BUSY_MS + int(self._random() * _BUSY_MS)
-        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
+        self._timers.add(claim, claim.sooner(self._turn.now_ms + pause_ms))
 
-    def answer(self, sender: bytes, message: KeyMessage, now_ms: i64, wall_us: i64) -> None:
+    def answer(self, sender: bytes, message: KeyMessage) -> None:
         """KEY ANSWER."""
         claim = self._by_number.get(int(message.number))
         if claim is None or claim.asked != sender or claim.making:
@@ -184,12 +184,12 @@ class Claims(CopiesWatcher):
         claim.asked = b""
         if message.status == GRANTED:
             claim.granted.append(sender)
-            self._go_on(claim, now_ms, wall_us)
+            self._go_on(claim)
             return
         job_id = message.entries[0].job_id if message.entries else b""
-        self._answered(claim, message.status, job_id, now_ms)
+        self._answered(claim, message.status, job_id)
 
-    def _answered(self, claim: Claim, status: i64, job_id: bytes, now_ms: i64) -> None:
+    def _answered(self, claim: Claim, status: i64, job_id: bytes) -> None:
         """A keeper did not grant the key."""
         if status == TAKEN and job_id:
             self._finish(claim)
@@ -197,7 +197,7 @@ class Claims(CopiesWatcher):
             self._taken(claim, job_id)
         elif status == BUSY:
             self._give_back(claim)
-            self._later(claim, now_ms)
+            self._later(claim)
         else:
             self._fail(claim, CommandError("OOM", _NO_MEMORY))
 
@@ -221,22 +221,22 @@ class Claims(CopiesWatcher):
 
     # -- making the job ----------------------------------------------------------------------
 
-    def _make(self, claim: Claim, now_ms: i64, wall_us: i64) -> None:
+    def _make(self, claim: Claim) -> None:
         found = self._reservations.get(claim.unique.key)
         if found is None or found.job_id != claim.job_id:
             if found is not None:
                 self._reservations.drop(found)  # of a time when this node was keeper
-            self._reservations.new(claim.entry(RESERVED), now_ms)
+            self._reservations.new(claim.entry(RESERVED), self._turn.now_ms)
         client_id = claim.receiver.client_id()
         try:
-            job = self._adding.add_for(client_id, claim.request, now_ms, wall_us)
+            job = self._adding.add_for(client_id, claim.request)
         except CommandError as error:
             self._fail(claim, error)
             return
         if job.state == WAIT_REPL:
             self._wait(claim)
         else:
-            self._made(claim, now_ms)
+            self._made(claim)
 
     def _wait(self, claim: Claim) -> None:
         claim.making = True
@@ -244,31 +244,31 @@ class Claims(CopiesWatcher):
         if claim.deadline_ms:
             self._timers.add(claim, claim.deadline_ms)
 
-    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool) -> None:
         """A job has its copies by now, or will not have them."""
         claim = self._by_job.get(job_id)
         if claim is None:
             return
         if made:
-            self._made(claim, now_ms)
+            self._made(claim)
         else:
             self._fail(claim, CommandError("NOREPL", _NOT_MADE))
 
-    def _made(self, claim: Claim, now_ms: i64) -> None:
+    def _made(self, claim: Claim) -> None:
         self._finish(claim)
         found = self._reservations.get(claim.unique.key)
         if found is not None and found.job_id == claim.job_id:
             found.state = u8(HELD)
             self._reservations.look_at(found, 0)
             self._reservations.changed(found)
-            self._spread(found, claim.granted, now_ms)
+            self._spread(found, claim.granted)
         claim.receiver.added(claim.job_id, True)
 
-    def _spread(self, found: Reservation, granted: list[bytes], now_ms: i64) -> None:
+    def _spread(self, found: Reservation, granted: list[bytes]) -> None:
         """Let the keepers know that the job exists."""
         mine = self._membership.myself.id
         nodes = dict.fromkeys([*granted, *self._view.keepers(found.key)])
-        entry = left(found, now_ms)
+        entry = left(found, self._turn.now_ms)
         for node_id in nodes:
             if node_id != mine:
                 self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
@@ -334,13 +334,14 @@ class Claims(CopiesWatcher):
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self._timers.next_ms()
 
-    def run_due(self, now_ms: i64, wall_us: i64, limit: i64) -> None:
+    def run_due(self, limit: i64) -> None:
         """Ask again, or give up."""
+        now_ms = self._turn.now_ms
         for claim in self._timers.due(now_ms, limit):
             if 0 < claim.deadline_ms <= now_ms:
                 self._time_over(claim)
             else:
-                self._go_on(claim, now_ms, wall_us)
+                self._go_on(claim)
 
     def forget_all(self) -> None:
         """All jobs are gone, and all clients have their answers."""

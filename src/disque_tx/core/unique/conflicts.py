@@ -60,6 +60,7 @@ class Conflicts(Asker):
     """Those that are not settled."""
 
     def __init__(self, state: State, delivery: Delivery, existence: Existence) -> None:
+        self._turn = state.turn
         self._jobs = state.jobs
         self._membership = state.membership
         self._peers = state.peers
@@ -77,8 +78,9 @@ class Conflicts(Asker):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def add(self, sender: bytes, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def add(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
         """Another node says that another job has the key."""
+        now_ms = self._turn.now_ms
         known = self._by_key.get(entry.key)
         if known is not None:
             if known.job_id == found.job_id and known.entry.job_id == entry.job_id:
@@ -94,8 +96,9 @@ class Conflicts(Asker):
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self._timers.next_ms()
 
-    def run_due(self, now_ms: i64, limit: i64) -> None:
+    def run_due(self, limit: i64) -> None:
         """Ask about some."""
+        now_ms = self._turn.now_ms
         entries: list[KeyEntry] = []
         for conflict in self._timers.due(now_ms, limit):
             found = self._found(conflict)
@@ -106,10 +109,10 @@ class Conflicts(Asker):
             entries.append(left(found, now_ms))
             entries.append(conflict.entry)
             if len(entries) + 2 > ENTRIES_MAX:
-                self._existence.ask(self, entries, now_ms)
+                self._existence.ask(self, entries)
                 entries = []
         if entries:
-            self._existence.ask(self, entries, now_ms)
+            self._existence.ask(self, entries)
 
     def _found(self, conflict: _Conflict) -> Reservation | None:
         """The key, if it still belongs to the job in question."""
@@ -123,28 +126,28 @@ class Conflicts(Asker):
 
     # -- the answer --------------------------------------------------------------------------
 
-    def answered(self, question: Question, now_ms: i64) -> None:
+    def answered(self, question: Question) -> None:
         """Settle what is known now."""
+        now_ms = self._turn.now_ms
         for at in range(0, len(question.entries), 2):
             conflict = self._by_key.get(question.entries[at].key)
             if conflict is not None and conflict.entry.job_id == question.entries[at + 1].job_id:
                 found = self._found(conflict)
-                if found is None or self._settled(conflict, found, question, now_ms):
+                if found is None or self._settled(conflict, found, question):
                     self._forget(conflict)
                 else:
                     pause_ms = _AGAIN_MS * (i64(1) << (conflict.attempts - 1))
                     self._timers.remove(conflict)
                     self._timers.add(conflict, now_ms + pause_ms)
 
-    def _settled(
-        self, conflict: _Conflict, found: Reservation, question: Question, now_ms: i64
-    ) -> bool:
+    def _settled(self, conflict: _Conflict, found: Reservation, question: Question) -> bool:
         """Whether no more is to be done."""
+        now_ms = self._turn.now_ms
         entry = conflict.entry
         if not question.lives(entry.job_id):
             if question.done(entry.job_id):
                 self._existence.done_jobs.add(entry.job_id, now_ms)
-                self._existence.correct(conflict.sender, entry, now_ms)
+                self._existence.correct(conflict.sender, entry)
                 return True
             if not question.lives(found.job_id):
                 self._reservations.look_at(found, now_ms)
@@ -153,29 +156,29 @@ class Conflicts(Asker):
             if question.done(found.job_id):
                 self._existence.done_jobs.add(found.job_id, now_ms)
             if found.state == ENDED:
-                self.doubled(found, entry, now_ms)
-            self._give(found, conflict, now_ms)
+                self.doubled(found, entry)
+            self._give(found, conflict)
             return True
         if comes_first(found, entry):
             self._inform(entry.job_id, conflict.sender, left(found, now_ms))
             return True
         if not made_by(self._membership.myself.id, found.job_id):
-            self._give(found, conflict, now_ms)
+            self._give(found, conflict)
             self._inform(found.job_id, b"", entry)
             return True
         if not question.complete and conflict.attempts < _ATTEMPTS_MAX:
             return False
-        self._give(found, conflict, now_ms)
+        self._give(found, conflict)
         self._lost(found.job_id, entry.job_id, question.complete)
         return True
 
-    def doubled(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def doubled(self, found: Reservation, entry: KeyEntry) -> None:
         """Two jobs were added although the key was kept for one that is done by now: the node that
         made the later one counts that, once."""
         first = comes_first(found, entry)
         job_id, kept = found.job_id, entry
         if first:
-            job_id, kept = entry.job_id, left(found, now_ms)
+            job_id, kept = entry.job_id, left(found, self._turn.now_ms)
         if not made_by(self._membership.myself.id, job_id):
             self._inform(job_id, b"", kept)
         elif job_id not in self._counted:
@@ -184,8 +187,9 @@ class Conflicts(Asker):
             self._counted.add(job_id)
             self._lost(job_id, kept.job_id, False)
 
-    def _give(self, found: Reservation, conflict: _Conflict, now_ms: i64) -> None:
+    def _give(self, found: Reservation, conflict: _Conflict) -> None:
         """The other job has the key."""
+        now_ms = self._turn.now_ms
         entry = conflict.entry
         passed_ms = now_ms - conflict.since_ms
         keep_ms = max(0, entry.keep_ms - passed_ms) if entry.keep_ms else 0

@@ -17,11 +17,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.keys.done import DoneJobs
-from disque_tx.core.keys.keepermap import View
-from disque_tx.core.keys.reservation import Reservations, left, made_by
-from disque_tx.core.nodes.membership import Membership
-from disque_tx.core.nodes.peers import Peers
-from disque_tx.core.state.store import JobStore
+from disque_tx.core.keys.reservation import left, made_by
+from disque_tx.core.state.state import State
 from disque_tx.messages.bus import KEY_CHECK, KEY_COPY
 from disque_tx.messages.keys import (
     ANSWER,
@@ -42,7 +39,7 @@ _ANSWER_MS: Final = 1_000
 class Asker:
     """Who wants to know."""
 
-    def answered(self, question: Question, now_ms: i64) -> None:
+    def answered(self, question: Question) -> None:
         """The nodes have answered, or their time is over."""
         raise NotImplementedError
 
@@ -99,22 +96,15 @@ class Existence:
     """Asks, and answers. ``claimed``: IDs of jobs that this node is about to make. ``done_jobs``:
     jobs that are done for certain."""
 
-    def __init__(
-        self,
-        membership: Membership,
-        peers: Peers,
-        jobs: JobStore,
-        reservations: Reservations,
-        done_jobs: DoneJobs,
-        view: View,
-    ) -> None:
+    def __init__(self, state: State) -> None:
         self.claimed: set[bytes] = set()
-        self.done_jobs: DoneJobs = done_jobs
-        self._membership: Membership = membership
-        self._peers: Peers = peers
-        self._jobs: JobStore = jobs
-        self._reservations: Reservations = reservations
-        self._view: View = view
+        self.done_jobs: DoneJobs = state.done_jobs
+        self._turn = state.turn
+        self._membership = state.membership
+        self._peers = state.peers
+        self._jobs = state.jobs
+        self._reservations = state.reservations
+        self._view = state.key_view
         self._open: dict[int, Question] = {}
         self._timeouts: Schedule[Question] = Schedule()
         self._last: i64 = 0
@@ -138,12 +128,12 @@ class Existence:
         job = self._jobs.get(job_id)
         return job is not None and job.state == ACKED
 
-    def correct(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
+    def correct(self, sender: bytes, entry: KeyEntry) -> None:
         """Another node does not know yet that the job of the entry is done: it gets to know."""
         known = KeyEntry(entry.key, entry.job_id, FREE, 0, 0, entry.born_ms)
         found = self._reservations.of_job(entry.job_id)
         if found is not None and found.state == ENDED:
-            known = left(found, now_ms)
+            known = left(found, self._turn.now_ms)
         self._peers.send(sender, KeyMessage(KEY_COPY, 0, DONE, [known]))
 
     # -- asking ------------------------------------------------------------------------------
@@ -152,14 +142,15 @@ class Existence:
         """When :meth:`run_due` has something to do next, -1 for never."""
         return self._timeouts.next_ms()
 
-    def run_due(self, now_ms: i64, limit: i64) -> None:
+    def run_due(self, limit: i64) -> None:
         """Wait no longer for answers that are late."""
+        now_ms = self._turn.now_ms
         for question in self._timeouts.due(now_ms, limit):
             del self._open[int(question.number)]
             question.complete = False
-            question.asker.answered(question, now_ms)
+            question.asker.answered(question)
 
-    def ask(self, asker: Asker, entries: list[KeyEntry], now_ms: i64) -> None:
+    def ask(self, asker: Asker, entries: list[KeyEntry]) -> None:
         """Find out whether the jobs exist, up to ``ENTRIES_MAX``."""
         assert len(entries) <= ENTRIES_MAX
         self._last += 1
@@ -173,15 +164,15 @@ class Existence:
                 question.note(mine, entry.job_id, state)
         others = self._view.others()
         if not others:
-            asker.answered(question, now_ms)
+            asker.answered(question)
             return
         for node_id in others:
             question.waiting.add(node_id)
             self._peers.send(node_id, KeyMessage(KEY_CHECK, question.number, 0, entries))
         self._open[int(question.number)] = question
-        self._timeouts.add(question, now_ms + _ANSWER_MS)
+        self._timeouts.add(question, self._turn.now_ms + _ANSWER_MS)
 
-    def receive(self, sender: bytes, message: KeyMessage, now_ms: i64) -> None:
+    def receive(self, sender: bytes, message: KeyMessage) -> None:
         """KEY CHECK: a question or an answer."""
         if not message.status & ANSWER:
             self._answer(sender, message)
@@ -197,7 +188,7 @@ class Existence:
         if not question.waiting:
             self._timeouts.remove(question)
             del self._open[int(question.number)]
-            question.asker.answered(question, now_ms)
+            question.asker.answered(question)
 
     def _answer(self, sender: bytes, message: KeyMessage) -> None:
         entries: list[KeyEntry] = []

@@ -45,6 +45,7 @@ class Keeper:
     """Looks after keys. ``existence``: asks other nodes whether jobs exist."""
 
     def __init__(self, state: State, existence: Existence, conflicts: Conflicts) -> None:
+        self._turn = state.turn
         self.conflicts: Conflicts = conflicts
         self._membership = state.membership
         self._peers = state.peers
@@ -52,13 +53,13 @@ class Keeper:
         self._reservations: Reservations = state.reservations
         self._view: View = state.key_view
 
-    def reserve(self, entry: KeyEntry, now_ms: i64) -> tuple[i64, bytes]:
+    def reserve(self, entry: KeyEntry) -> tuple[i64, bytes]:
         """Reserve a key: an answer to KEY RESERVE, and the ID of the job that has the key."""
         found = self._reservations.get(entry.key)
         if found is None:
             if self._reservations.full():
                 return FULL, b""
-            self._reservations.take(entry, now_ms)
+            self._reservations.take(entry, self._turn.now_ms)
             return GRANTED, entry.job_id
         if found.job_id == entry.job_id:
             return GRANTED, entry.job_id
@@ -80,7 +81,7 @@ class Keeper:
 
     # -- what other nodes know ---------------------------------------------------------------
 
-    def merge(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
+    def merge(self, sender: bytes, entry: KeyEntry) -> None:
         """An entry of KEY COPY."""
         if not entry.key:
             return
@@ -91,35 +92,36 @@ class Keeper:
                     self._reservations.drop(found)
             return
         if found is not None and found.state == RESERVED and found.job_id == entry.job_id:
-            self._update(found, entry, now_ms)  # the usual case: the job was made
+            self._update(found, entry)  # the usual case: the job was made
             return
         if entry.state != ENDED and self.existence.done(entry.job_id):
-            self.existence.correct(sender, entry, now_ms)
+            self.existence.correct(sender, entry)
             if entry.keep_ms == 0:
                 return
             entry.state = ENDED
         if found is None:
-            self._new(entry, now_ms)
+            self._new(entry)
         elif found.job_id == entry.job_id:
-            self._update(found, entry, now_ms)
+            self._update(found, entry)
         elif found.state == RESERVED or entry.state == RESERVED:
-            self._replace(found, entry, now_ms)
+            self._replace(found, entry)
         else:
-            self._settle(sender, found, entry, now_ms)
+            self._settle(sender, found, entry)
 
-    def merge_done(self, entry: KeyEntry, now_ms: i64) -> None:
+    def merge_done(self, entry: KeyEntry) -> None:
         """Another node knows for certain that a job is done; its key may not be known there."""
-        self.existence.done_jobs.add(entry.job_id, now_ms)
+        self.existence.done_jobs.add(entry.job_id, self._turn.now_ms)
         if entry.job_id in self.existence.claimed:
             return  # it is about to have its key, and then to end
         found = self._reservations.of_job(entry.job_id)
         if found is not None:
-            self._keep_for(found, entry, now_ms)
-            self.job_ended(found, now_ms)
+            self._keep_for(found, entry)
+            self.job_ended(found)
         elif entry.key and entry.state == ENDED and self._reservations.get(entry.key) is None:
-            self._new(entry, now_ms)
+            self._new(entry)
 
-    def _new(self, entry: KeyEntry, now_ms: i64) -> None:
+    def _new(self, entry: KeyEntry) -> None:
+        now_ms = self._turn.now_ms
         if self._reservations.full():
             return
         found = self._reservations.take(entry, now_ms)
@@ -127,36 +129,38 @@ class Keeper:
             # It may be done, or live on elsewhere: all are asked.
             self._reservations.look_at(found, now_ms + _PASSED_MS)
 
-    def _update(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def _update(self, found: Reservation, entry: KeyEntry) -> None:
         if entry.state <= i64(found.state):
             return
         if entry.state == ENDED and self.existence.verdict(found.job_id) != FREE:
             return
         found.state = u8(entry.state)
-        self._keep_for(found, entry, now_ms)
+        self._keep_for(found, entry)
         self._reservations.changed(found)
-        self._reservations.look_later(found, now_ms)
+        self._reservations.look_later(found, self._turn.now_ms)
 
-    def _keep_for(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def _keep_for(self, found: Reservation, entry: KeyEntry) -> None:
         """Keep a key for as long as another node does."""
+        now_ms = self._turn.now_ms
         found.expire_ms = max(found.expire_ms, now_ms + entry.life_ms)
         if entry.keep_ms > 0:
             found.keep_ms = max(found.keep_ms, now_ms + entry.keep_ms)
 
-    def _replace(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def _replace(self, found: Reservation, entry: KeyEntry) -> None:
         """A job that was made has more of a right to the key than one that was not."""
         if entry.state == RESERVED or found.job_id in self.existence.claimed:
             return
         self._reservations.drop(found)
-        self._reservations.take(entry, now_ms)
+        self._reservations.take(entry, self._turn.now_ms)
 
-    def _settle(self, sender: bytes, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+    def _settle(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
         """Another job had or has the key, too."""
+        now_ms = self._turn.now_ms
         if entry.state != ENDED:
-            self.conflicts.add(sender, found, entry, now_ms)
+            self.conflicts.add(sender, found, entry)
             return
         first = comes_first(found, entry)
-        self.conflicts.doubled(found, entry, now_ms)
+        self.conflicts.doubled(found, entry)
         if first or found.state != ENDED:
             self._peers.send(sender, KeyMessage(KEY_COPY, 0, 0, [left(found, now_ms)]))
         else:
@@ -165,26 +169,26 @@ class Keeper:
 
     # -- the end of a key --------------------------------------------------------------------
 
-    def job_done(self, found: Reservation, now_ms: i64) -> None:
+    def job_done(self, found: Reservation) -> None:
         """As :meth:`job_ended`, of a job whose end this node saw itself."""
         if self._membership.size > 1:
-            self.existence.done_jobs.add(found.job_id, now_ms)
-        self.job_ended(found, now_ms)
+            self.existence.done_jobs.add(found.job_id, self._turn.now_ms)
+        self.job_ended(found)
 
-    def job_ended(self, found: Reservation, now_ms: i64) -> None:
+    def job_ended(self, found: Reservation) -> None:
         """The job is done for certain: the key is free, or is kept for what is left of FOR."""
-        if found.keep_ms > now_ms:
+        if found.keep_ms > self._turn.now_ms:
             found.state = u8(ENDED)
             found.check_ms = 0
             self._reservations.changed(found)
         else:
             self._reservations.drop(found)
         if found.maker:
-            self.notify(found, now_ms)
+            self.notify(found)
 
-    def notify(self, found: Reservation, now_ms: i64) -> None:
+    def notify(self, found: Reservation) -> None:
         """Let the other keepers know that the job is done, or was not made."""
-        entry = left(found, now_ms)
+        entry = left(found, self._turn.now_ms)
         if found.state != ENDED:
             entry.state = FREE
         status: i64 = DONE if self.existence.done_jobs.has(found.job_id) else 0

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.base.client import Client
+from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
@@ -46,12 +47,13 @@ _NO_ROOM: Final = (
 )
 
 
-class Keys:
+class Keys(Part):
     """Adds jobs once, and looks after keys for other nodes. ``reservations``: the keys that this
     node knows of. ``view``: which nodes look after them. ``done_jobs``: jobs that are done, of
     which others may not know."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
+        self._turn = state.turn
         self._bonds = state.jobs.bonds
         self._membership = state.membership
         self._memory = state.memory
@@ -60,19 +62,17 @@ class Keys:
         self.reservations: Reservations = state.reservations
         self.view: View = state.key_view
         self.done_jobs: DoneJobs = state.done_jobs
-        self._existence = Existence(
-            state.membership,
-            state.peers,
-            state.jobs,
-            state.reservations,
-            state.done_jobs,
-            state.key_view,
-        )
+        self._existence = Existence(state)
         self._conflicts = Conflicts(state, delivery, self._existence)
         self._keeper = Keeper(state, self._existence, self._conflicts)
         self._claims = Claims(state, delivery, adding, self._keeper)
         self._audit = Audit(
-            state.membership, state.reservations, state.key_view, self._existence, self._keeper
+            state.turn,
+            state.membership,
+            state.reservations,
+            state.key_view,
+            self._existence,
+            self._keeper,
         )
 
     def __len__(self) -> int:
@@ -80,18 +80,16 @@ class Keys:
 
     # -- adding ------------------------------------------------------------------------------
 
-    def add_job(
-        self, client: Client, request: AddRequest, unique: Unique, now_ms: i64, wall_us: i64
-    ) -> None:
+    def add_job(self, client: Client, request: AddRequest, unique: Unique) -> None:
         """ADDJOB with UNIQUE: answer the client at once, or block it. Raises ``CommandError``."""
         self._refuse_if_full()
-        self.settle(now_ms)  # of requests of this turn
+        self.settle()  # of requests of this turn
         receiver = KeyClient(self._waiters, client, unique.with_new)
-        claim = self._claims.begin(receiver, request, unique, now_ms, wall_us)
+        claim = self._claims.begin(receiver, request, unique)
         if claim is not None:
-            self._claims.block(client, claim, now_ms)
+            self._claims.block(client, claim)
 
-    def add(self, receiver: KeyReceiver, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
+    def add(self, receiver: KeyReceiver, request: AddRequest) -> None:
         """Add a job once, for a part of the node. ``request.unique`` is its key.
 
         The receiver gets to know what became of it, now or within :data:`_GIVE_UP_MS` (or
@@ -106,9 +104,9 @@ class Keys:
         except CommandError as error:
             receiver.refused(error)
             return
-        claim = self._claims.begin(receiver, request, unique, now_ms, wall_us)
+        claim = self._claims.begin(receiver, request, unique)
         if claim is not None:
-            self._claims.limit(claim, now_ms + (request.timeout_ms or _GIVE_UP_MS))
+            self._claims.limit(claim, self._turn.now_ms + (request.timeout_ms or _GIVE_UP_MS))
 
     def _refuse_if_full(self) -> None:
         if self._membership.standing.aside:
@@ -118,42 +116,43 @@ class Keys:
 
     # -- other nodes -------------------------------------------------------------------------
 
-    def receive(self, sender: NodeEntry, message: KeyMessage, now_ms: i64, wall_us: i64) -> None:
+    def receive(self, sender: NodeEntry, message: KeyMessage) -> None:
         """A message about keys."""
         if message.type == KEY_RESERVE:
-            self._reserve(sender, message, now_ms)
+            self._reserve(sender, message)
         elif message.type == KEY_ANSWER:
-            self._claims.answer(sender.id, message, now_ms, wall_us)
+            self._claims.answer(sender.id, message)
         elif message.type == KEY_CHECK:
-            self._existence.receive(sender.id, message, now_ms)
+            self._existence.receive(sender.id, message)
         else:
             for entry in message.entries:
                 if message.status & DONE:
-                    self._keeper.merge_done(entry, now_ms)
+                    self._keeper.merge_done(entry)
                 else:
-                    self._keeper.merge(sender.id, entry, now_ms)
+                    self._keeper.merge(sender.id, entry)
             if message.status:
-                self.view.look(now_ms)
+                self.view.look()
                 self.view.received_all(sender.id, message.status)
 
-    def _reserve(self, sender: NodeEntry, message: KeyMessage, now_ms: i64) -> None:
+    def _reserve(self, sender: NodeEntry, message: KeyMessage) -> None:
         if len(message.entries) != 1 or not message.entries[0].key:
             return
-        self.view.look(now_ms)
+        self.view.look()
         entry = message.entries[0]
         status: i64 = BUSY
         job_id = b""
-        if self.view.ready(now_ms):
-            status, job_id = self._keeper.reserve(entry, now_ms)
+        if self.view.ready():
+            status, job_id = self._keeper.reserve(entry)
         entries = [KeyEntry(b"", job_id, HELD, 0, 0, 0)] if job_id else []
         self._peers.send(sender.id, KeyMessage(KEY_ANSWER, message.number, status, entries))
 
     # -- jobs, clients and time --------------------------------------------------------------
 
-    def settle(self, now_ms: i64) -> None:
+    def settle(self) -> None:
         """Go on with jobs that have their copies, and keys whose jobs have ended."""
+        now_ms = self._turn.now_ms
         if self._waiters.settled:
-            self._waiters.settle(now_ms)
+            self._waiters.settle()
         if not self._bonds.ended:
             return
         ended, self._bonds.ended = self._bonds.ended, []
@@ -167,7 +166,7 @@ class Keys:
             if certainty == DOUBTFUL:
                 self.reservations.look_at(found, now_ms + _AGAIN_MS)
             else:
-                self._keeper.job_done(found, now_ms)
+                self._keeper.job_done(found)
         if announced:
             self._keeper.announce(announced)
 
@@ -179,30 +178,31 @@ class Keys:
         """A blocked client is gone, or gets its answer from somebody else."""
         self._claims.gone(client)
 
-    def next_due_ms(self, now_ms: i64) -> i64:
+    def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
         if self._bonds.ended:
-            return now_ms
+            return self._turn.now_ms
         due_ms = self.reservations.next_due_ms()
         due_ms = earlier(due_ms, self._claims.next_due_ms())
         due_ms = earlier(due_ms, self._existence.next_due_ms())
         return earlier(due_ms, self._conflicts.next_due_ms())
 
-    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+    def run_due(self) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
-        self.settle(now_ms)
-        due = self.reservations.due(now_ms, _PER_TURN)
+        self.settle()
+        due = self.reservations.due(self._turn.now_ms, _PER_TURN)
         if due:
-            self.view.look(now_ms)
-            self._audit.look(due, now_ms)
-        self._existence.run_due(now_ms, _PER_TURN)
-        self._conflicts.run_due(now_ms, _PER_TURN)
-        self._claims.run_due(now_ms, wall_us, _PER_TURN)
+            self.view.look()
+            self._audit.look(due)
+        self._existence.run_due(_PER_TURN)
+        self._conflicts.run_due(_PER_TURN)
+        self._claims.run_due(_PER_TURN)
 
     # -- the log -----------------------------------------------------------------------------
 
-    def load(self, entry: KeyEntry, now_ms: i64) -> None:
+    def load(self, entry: KeyEntry) -> None:
         """A key from the log."""
+        now_ms = self._turn.now_ms
         found = self.reservations.load(entry, now_ms)
         if found is not None:
             sure = found.maker and self._existence.verdict(found.job_id) == HELD

@@ -144,7 +144,7 @@ class Loader:
     def _apply(self, record: Record) -> None:
         node = self._environment.node
         if isinstance(record, KeyEntry):
-            node.keys.load(record, node.now_ms)
+            node.keys.load(record)
             return
         if isinstance(record, FreedKey):
             node.keys.load_free(record.key)

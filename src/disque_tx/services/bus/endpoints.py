@@ -134,7 +134,7 @@ class BusConnector:
             where = f"{entry.ip.decode('latin-1')}:{entry.port}"
             self._log.debug(f"The node at {where} can't be reached: {failure.getErrorMessage()}")
         with self._runtime.turn() as node:
-            node.cluster.link_failed(entry, node.now_ms)
+            node.cluster.link_failed(entry)
 
     def resolve(self, host: bytes, port: int) -> None:
         """Look up the host of a node to be met, and meet the node at the address found."""
@@ -144,7 +144,7 @@ class BusConnector:
 
     def _resolved(self, ip: bytes, port: int) -> None:
         with self._runtime.turn() as node:
-            node.cluster.meet_resolved(ip, port, node.now_ms)
+            node.cluster.meet_resolved(ip, port)
 
     def _unresolved(self, failure: Failure, host: bytes) -> None:
         name = host.decode("latin-1")

@@ -150,7 +150,7 @@ class NodeView:
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
-        kept = self._node.overview.counts.of(name, self._node.now_ms)
+        kept = self._node.overview.counts.of(name)
         of = dict(zip(NUMBERS, kept.numbers, strict=True))
         return QueueCounts(
             delayed=of[b"delayed"],

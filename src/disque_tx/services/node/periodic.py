@@ -95,7 +95,7 @@ class GossipService(Service):
 
     def _tick(self) -> None:
         with self._runtime.turn() as node:
-            node.cluster.tick(node.now_ms)
+            node.cluster.tick()
         self._cluster_log.update()
         self._key_log.update()
 

@@ -208,7 +208,7 @@ class Bus:
         )
 
     def _failed(self, entry: NodeEntry) -> None:
-        self._node.cluster.link_failed(entry, self._node.now_ms)
+        self._node.cluster.link_failed(entry)
 
     def resolve(self, host: bytes, port: int) -> None:
         """No names are known in this world."""

@@ -214,7 +214,7 @@ class Process(Running):
 
     def tick(self) -> None:
         """Ten times a second."""
-        self.node.cluster.tick(self.node.now_ms)
+        self.node.cluster.tick()
         self._periodic.run()
 
     def wake(self) -> None:

@@ -34,7 +34,7 @@ def _forget(process: Process, stale: list[bytes]) -> None:
     for old in stale:
         if old in node.membership.nodes and old != node.id:
             process.world.trace("forget", process.ip.decode(), old.decode())
-            node.cluster.forget(old, node.now_ms)
+            node.cluster.forget(old)
 
 
 def _introduce(process: Process, others: list[Machine]) -> None:
@@ -42,7 +42,7 @@ def _introduce(process: Process, others: list[Machine]) -> None:
     for other in others:
         if not knows(node, other.identities[-1]):
             process.world.trace("meet", process.ip.decode(), other.name)
-            node.cluster.meet_resolved(other.host, other.port, node.now_ms)
+            node.cluster.meet_resolved(other.host, other.port)
 
 
 def knows(node: Node, other_id: bytes) -> bool:

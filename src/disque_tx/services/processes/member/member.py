@@ -191,7 +191,7 @@ class MemberRoot(NodeRoot):
     def _forget(self, node_id: bytes) -> None:
         with self.runtime.turn() as node:
             try:
-                node.cluster.forget(node_id, node.now_ms)
+                node.cluster.forget(node_id)
             except LocalError:
                 pass  # it was never known here
 

@@ -1,0 +1,24 @@
+"""A part of the node: something that has deadlines, or that is forgotten with all jobs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+#: What a part returns that has nothing to do at any time.
+NEVER_MS: Final = -1
+
+
+class Part:
+    """``Node`` has one list of its parts; a new one is entered there, in one line."""
+
+    def run_due(self) -> None:
+        """Do what is due by now, a bounded part of it; the rest stays due."""
+
+    def next_due_ms(self) -> i64:
+        """When :meth:`run_due` has something to do next, on the steady clock, -1 for never."""
+        return NEVER_MS
+
+    def forget_all(self) -> None:
+        """All jobs and queues are about to be forgotten, or are gone."""
