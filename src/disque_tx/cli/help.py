@@ -127,6 +127,12 @@ ENTRIES: Final = (
         "End the jobs of a queue",
     ),
     Entry(
+        "server",
+        "ASK",
+        ("NODE|PROCESSES|CLUSTER|node-id", "question", "[word ...]"),
+        "Ask each process of the daemon, or each node, the same question",
+    ),
+    Entry(
         "queues",
         "QMOVE",
         ("from", "to", "[COUNT n]", "[ID job-id ...]", "[DEAD]"),

@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.admin import monitor_line
+from disque_tx.commands.asking import Answers
 from disque_tx.commands.context import Server
 from disque_tx.commands.direct import DirectProtocol, Guard
 from disque_tx.commands.reading import check_reader
@@ -42,6 +43,7 @@ class Dispatcher(Guard):
         self._server = server
         self._registry = registry
         self._node = server.node
+        self._node.overview.respondent = Answers(server)
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
         self._turn_ns: i64 = 0
