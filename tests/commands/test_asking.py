@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import CAN_ASK, CAN_LOADED, CAN_QUERY, REPORT, QueryMessage
-from disque_tx.commands import asking
+from disque_tx.commands import asking, jobs
 from disque_tx.commands.context import Server
 from disque_tx.commands.memory import MemoryControl
 from disque_tx.commands.reading import reads
@@ -63,7 +63,7 @@ class HereTests(OverviewCase):
         unknown = b"D-%s-%024d-05a1" % (ME[:8], 99)
         ids = (first, second, unknown)
         self.assertEqual([3, 3, 0], self.ask(b"HOLDS", *ids))
-        self.call(asking.jobs.ackjob, b"ACKJOB", second)
+        self.call(jobs.ackjob, b"ACKJOB", second)
         self.node.membership.nodes[B] = self.node.membership.myself
         self.assertEqual([3, 0, 0], self.ask(b"HOLDS", *ids))
         ctime = self.node.jobs.get(first).ctime  # type: ignore[union-attr]
@@ -82,7 +82,7 @@ class HereTests(OverviewCase):
         body = b"x" * (asking.BODIES_BYTES // 2)
         ids = []
         for _ in range(3):
-            status = self.call(asking.jobs.addjob, b"ADDJOB", b"q", body, b"0")
+            status = self.call(jobs.addjob, b"ADDJOB", b"q", body, b"0")
             assert isinstance(status, Status)
             ids.append(status.text)
         rows = self.ask(b"BODIES", b"%d" % 2**40, *ids)
@@ -95,7 +95,7 @@ class HereTests(OverviewCase):
         found = self.ask(b"CLIENTS", b"1", b"5")
         assert isinstance(found, list) and isinstance(found[1], list)
         self.assertEqual((2, 1), (found[0], len(found[1])))
-        self.assertIn(b"addr=10.0.0.9:1 ", found[1][0])  # type: ignore[arg-type]
+        self.assertIn(b"addr=10.0.0.9:1 ", found[1][0])
         self.server.slowlog.note([b"PING"], 7, 20_000)
         self.assertEqual([[0, 7, 20_000, [b"PING"]]], self.ask(b"SLOWLOG", b"5"))
         self.assertEqual([], self.ask(b"LATENCY"))

@@ -197,6 +197,9 @@ class IProcesses(Interface):
         """The figures (:meth:`INodeView.figures`) of the processes, by their numbers, which are 1
         and up; of those that answer within a second."""
 
+    def numbers() -> dict[bytes, int]:
+        """The numbers of the processes by the IDs of their nodes; of those that are known yet."""
+
 
 class IHost(Interface):
     """The node, as the protocols of its listeners see it.

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
-from tests.acceptance.daemon import Daemon, free_port, wait_for
-from tests.acceptance.processes.group import Group, GroupTestCase
+from tests.acceptance.daemon import Daemon, wait_for
+from tests.acceptance.processes.httpgroup import HttpGroupCase
 
 _SCRAPES = 6
 
 
-class HttpTests(GroupTestCase):
+class HttpTests(HttpGroupCase):
     """Three processes, each asked many times, for connections go to one after the other."""
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.http = free_port()
-        self.processes = self.group(3, f"listen http tcp:{self.http}:interface=127.0.0.1")
-
-    def fetch(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The answer to one request, on a connection of its own."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        request = Request(f"http://127.0.0.1:{self.http}{path}", data, headers)
-        with urlopen(request) as answer:
-            text = answer.read().decode()
-        return json.loads(text) if path.startswith("/api") else text
+    size = 3
 
     def metric(self, name: str, query: str = "") -> float:
         """One sample of the metrics."""
@@ -37,16 +22,11 @@ class HttpTests(GroupTestCase):
         (value,) = [line.split()[1] for line in lines if line.split()[0] == name]
         return float(value)
 
-    def add(self, daemon: Group, number: int, queue: str, count: int) -> None:
-        """Jobs, added at one process."""
-        for _ in range(count):
-            daemon.ask(daemon.own_port(number), "ADDJOB", queue, "b", 0, "REPLICATE", 1)
-
     def test_sums(self) -> None:
         """Metrics and counts are the same at every request, and those of the daemon."""
         self.processes.start()
         for number in (1, 2, 3):
-            self.add(self.processes, number, f"q{number}", number)
+            self.add(number, f"q{number}", number)
         added = {self.metric("disque_jobs_added_total") for _ in range(_SCRAPES)}
         self.assertEqual({6.0}, added)
         single = [

@@ -35,18 +35,24 @@ class _Question:
 
 @implementer(IProcesses)
 class Gathering:
-    """In the process with this ``number``. ``send``: to the parent."""
+    """In the process with this ``number``. ``send``: to the parent. ``others``: the numbers of
+    those that are asked. ``nodes``: the numbers of all by the IDs of their nodes."""
 
     def __init__(
         self, number: int, view: INodeView, reactor: Any, send: Callable[[Message], object]
     ) -> None:
         self.others: list[int] = []
+        self.nodes: dict[bytes, int] = {}
         self._number = number
         self._view = view
         self._reactor = reactor
         self._send = send
         self._open: dict[int, _Question] = {}
         self._last = 0
+
+    def numbers(self) -> dict[bytes, int]:
+        """The numbers of the processes by the IDs of their nodes."""
+        return self.nodes
 
     def gather(self) -> Deferred[Found]:
         """The figures of all processes that answer in time."""

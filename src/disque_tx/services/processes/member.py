@@ -168,6 +168,9 @@ class MemberRoot(NodeRoot):
             for one in processes
             if one["state"] == "ready" and one["number"] != self._start.number
         ]
+        self._gathering.nodes = {
+            one["id"].encode(): one["number"] for one in processes if one["id"]
+        }
         membership = self.runtime.node.membership
         ids = [one["id"].encode() for one in processes if one["id"]]
         membership.siblings = [node_id for node_id in ids if node_id != membership.myself.id]
