@@ -36,7 +36,7 @@ class HereTests(OverviewCase):
         self.assertEqual([], reply[b"nodes-missing"])
         answers = reply[b"answers"]
         assert isinstance(answers, list)
-        ((node, value),) = answers  # type: ignore[misc]
+        ((node, value),) = answers
         self.assertEqual(ME, node)
         return value  # type: ignore[has-type]
 
@@ -71,7 +71,7 @@ class HereTests(OverviewCase):
             [b"1024:%d:%s" % (ctime, first)], self.ask(b"QUEUED", b"q", b"oldest", b"9")
         )
         self.assertEqual([], self.ask(b"QUEUED", b"none", b"newest", b"9"))
-        self.assertEqual([[4, b"bo"], None], self.ask(b"BODIES", b"2", first, unknown))
+        self.assertEqual([[4, b"bo"], None], self.ask(b"BODIES", b"3", b"2", first, unknown))
         self.assertEqual([b"0", [Status(first)]], self.ask(b"JOBS", b"0", b"9", b"q", b"queued"))
         shown = self.ask(b"SHOW", first)
         assert isinstance(shown, list)
@@ -85,7 +85,7 @@ class HereTests(OverviewCase):
             status = self.call(jobs.addjob, b"ADDJOB", b"q", body, b"0")
             assert isinstance(status, Status)
             ids.append(status.text)
-        rows = self.ask(b"BODIES", b"%d" % 2**40, *ids)
+        rows = self.ask(b"BODIES", b"%d" % 2**40, b"0", *ids)
         assert isinstance(rows, list)
         self.assertEqual(2, len(rows))
 

@@ -223,22 +223,24 @@ def _queued(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _bodies(server: Server, client: Client, argv: list[bytes]) -> None:
-    """BODIES longest id ...: the size and up to so many bytes of each, as many as fit."""
-    longest = integer(argv[1])
-    if longest < 0:
+    """BODIES longest beginning id ...: the size and the body of each; of those that are longer so
+    many bytes; as many as fit."""
+    longest, beginning = integer(argv[1]), integer(argv[2])
+    if longest < 0 or beginning < 0:
         raise syntax_error()
     rows: list[tuple[int, bytes] | None] = []
     size = 0
-    for job_id in job_ids(argv[1:]):
+    for job_id in job_ids(argv[2:]):
         job = server.node.jobs.get(job_id)
         if job is None or job.dummy:
             rows.append(None)
             continue
-        shown = min(longest, job.body_bytes)
+        body_bytes = int(job.body_bytes)
+        shown = body_bytes if body_bytes <= longest else min(beginning, body_bytes)
         if size and size + shown > BODIES_BYTES:
             break
         size += shown
-        rows.append((int(job.body_bytes), job.data[JOB_ID_LENGTH : JOB_ID_LENGTH + shown]))
+        rows.append((body_bytes, job.data[JOB_ID_LENGTH : JOB_ID_LENGTH + shown]))
     client.replies.array(len(rows))
     for row in rows:
         if row is None:
@@ -247,6 +249,15 @@ def _bodies(server: Server, client: Client, argv: list[bytes]) -> None:
             client.replies.array(2)
             client.replies.integer(row[0])
             client.replies.bulk(row[1])
+
+
+def _outline(server: Server, client: Client, argv: list[bytes]) -> None:
+    """OUTLINE id: SHOW without the body"""
+    job = server.node.jobs.get(job_ids(argv)[0])
+    if job is None or job.dummy:
+        client.replies.null_array()
+    else:
+        jobs.show_job(client.replies, job, server.node.now_ms, False)
 
 
 def _jobs(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -291,8 +302,9 @@ _QUESTIONS: Final = {
     b"COUNTS": _Question(2, 101, _counts),
     b"HOLDS": _Question(2, _IDS_MAX, _holds),
     b"QUEUED": _Question(4, 4, _queued),
-    b"BODIES": _Question(3, _IDS_MAX + 1, _bodies),
+    b"BODIES": _Question(4, _IDS_MAX + 2, _bodies),
     b"JOBS": _Question(4, 5, _jobs),
+    b"OUTLINE": _Question(2, 2, _outline),
     b"SHOW": _Question(2, 2, jobs.show),
     b"CLIENTS": _Question(3, 3, _clients),
     b"SLOWLOG": _Question(2, 2, _slowlog),

@@ -4,10 +4,21 @@ answers, it is about all of them."""
 from __future__ import annotations
 
 from urllib.error import HTTPError
+from urllib.parse import quote
 
+from disque_tx.worker.deadletters import Letter
 from tests.acceptance.processes.httpgroup import HttpGroupCase
 
 _V1 = "/api/v1"
+
+
+def dead(reason: str) -> bytes:
+    """A dead letter."""
+    letter = Letter(
+        queue="q", id="D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1", body=b"x", reason=reason,
+        traceback="", worker="w", nacks=1, additional_deliveries=0, failed_at_s=1.0, retry_s=9,
+    )  # fmt: skip
+    return letter.encoded()
 
 
 class QueueTests(HttpGroupCase):
@@ -61,3 +72,79 @@ class QueueTests(HttpGroupCase):
         """One scrape."""
         lines = self.fetch("/metrics/detailed?family=disque_queue_jobs").splitlines()
         self.assertIn('disque_queue_jobs{queue="both",state="queued"} 4', lines)
+
+
+class JobTests(HttpGroupCase):
+    """Jobs, which one process or the other holds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.processes.start()
+
+    def test_show(self) -> None:
+        """A job is shown at every request, by the process that has it, and not by one that has a
+        copy."""
+        (single,) = self.add(2, "q", 1)
+        (copied,) = self.add(1, "q", 1, "REPLICATE", 2)
+        self.at_each(lambda: self.check_show(single, copied))
+
+    def check_show(self, single: str, copied: str) -> None:
+        """One answer each."""
+        for job_id, number in ((single, 2), (copied, 1)):
+            job = self.fetch(self.path(job_id))
+            self.assertEqual(("queued", number), (job["state"], job["process"]))
+        peeked = self.fetch(f"{_V1}/queues/q/peek")
+        self.assertEqual([single, copied], [job["id"] for job in peeked["jobs"]])
+        self.assertEqual(["q2", "q1"], [job["body"] for job in peeked["jobs"]])
+        newest = self.fetch(f"{_V1}/queues/q/peek?from=newest&count=1")
+        self.assertEqual([copied], [job["id"] for job in newest["jobs"]])
+        self.assertEqual({single, copied}, set(self.scanned("any")))
+        self.assertEqual(2, len(self.scanned("queued")))
+
+    def path(self, job_id: str, action: str = "") -> str:
+        """Of a job."""
+        return f"{_V1}/jobs/{quote(job_id, safe='')}{action}"
+
+    def scanned(self, state: str) -> list[str]:
+        """The IDs of all jobs of the queue, page by page."""
+        found: list[str] = []
+        cursor: str | None = "0"
+        while cursor is not None:
+            page = self.fetch(f"{_V1}/queues/q/jobs?state={state}&count=1&cursor={cursor}")
+            self.assertEqual([], page["nodes_missing"])
+            found += [job["id"] for job in page["jobs"]]
+            cursor = page["cursor"]
+        return found
+
+    def test_actions(self) -> None:
+        """Actions are carried out where the job is, whichever process gets the request."""
+        ids = self.add(1, "q", 2) + self.add(2, "q", 2)
+        for job_id in ids:
+            self.assertEqual({"count": 1}, self.fetch(self.path(job_id, "/dequeue"), {}))
+            self.assertEqual("active", self.fetch(self.path(job_id))["state"])
+        self.assertEqual({"count": 4}, self.fetch(f"{_V1}/jobs/enqueue", {"ids": ids}))
+        self.assertEqual(4, self.fetch(f"{_V1}/queues/q")["queued"])
+        self.at_each(lambda: self.fetch(self.path(ids[3], "/working"), {}))
+        self.assertEqual({"count": 4}, self.fetch(f"{_V1}/jobs/delete", {"ids": ids}))
+        with self.assertRaises(HTTPError) as caught:
+            self.fetch(self.path(ids[0]))
+        self.assertEqual(404, caught.exception.code)
+
+    def test_dead_letters(self) -> None:
+        """The letters of all processes are listed, requeued and dropped together, whichever
+        process gets the request."""
+        for number in (1, 2):
+            for reason in ("first", "second", "third"):
+                port = self.processes.own_port(number)
+                letter = dead(reason).decode()
+                self.processes.ask(port, "ADDJOB", "dead:q", letter, 0, "REPLICATE", 1)
+        letters = f"{_V1}/queues/q/dead-letters"
+        self.at_each(lambda: self.assertEqual(6, self.fetch(letters)["total"]))
+        done = self.fetch(f"{letters}/requeue", {"reason": "first"})
+        self.assertEqual((2, []), (done["count"], done["failed"]))
+        self.assertEqual(2, self.fetch(f"{_V1}/queues/q")["queued"])
+        (reason, *_others) = self.fetch(letters)["reasons"]
+        chosen = {"ids": [letter["id"] for letter in reason["letters"]]}
+        self.assertEqual(2, self.fetch(f"{letters}/drop", chosen)["count"])
+        self.assertEqual(2, self.fetch(f"{letters}/drop", {"all": True})["count"])
+        self.at_each(lambda: self.assertEqual(0, self.fetch(letters)["total"]))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import FLAG, NUMBER, TEXT, put_bytes, text, url
 from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.holders import Place, bodies
 from disque_tx.protocols.http.slices import Share, Slices
 from disque_tx.protocols.http.streaming import encoded
 
@@ -58,21 +59,14 @@ def whole_characters(data: bytes) -> bytes:
     return data
 
 
-async def queued_jobs(exchange: Exchange, count: int) -> AsyncIterator[dict[str, Any]]:
-    """Jobs in the queue of the request; with a negative count the newest ones."""
-    view, share, bodies = exchange.host.view, Share(exchange.slices), Bodies()
-    queue = exchange.path["queue"]
-    for job_id in view.queued(queue, count):
-        known = view.body(job_id, 0)
-        if known is None:
-            continue
-        shown = bodies.shown(known[1])
-        await share.spend(shown)
-        found = view.body(job_id, shown)
-        if found is not None:
-            values = {"id": text(job_id), "queue": text(queue), "url": url("jobs", job_id)}
-            bodies.put(values, *found)
-            yield values
+async def queued_jobs(exchange: Exchange, places: list[Place]) -> AsyncIterator[dict[str, Any]]:
+    """These jobs in the queue of the request."""
+    shown, queue = Bodies(), exchange.path["queue"]
+    async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
+        job_id = body.place.job_id
+        values = {"id": text(job_id), "queue": text(queue), "url": url("jobs", job_id)}
+        shown.put(values, body.beginning, body.size)
+        yield values
 
 
 async def with_body(

@@ -20,7 +20,9 @@ from disque_tx.protocols.http.api.values import (
     take_text,
     text,
 )
+from disque_tx.protocols.http.asking import NODE, PROCESSES, ask, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.holders import act, holders
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
 from disque_tx.protocols.http.streaming import listing
@@ -35,7 +37,7 @@ _ACTIONS: Final = {
     "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
     "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
     "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
-    "delete": (b"DELJOB", "Delete from this node"),
+    "delete": (b"DELJOB", "Delete from this daemon"),
 }
 _JOB: Final = schema(
     id=TEXT, queue=TEXT, url=TEXT, body=TEXT, body_base64=TEXT, nacks=NUMBER,
@@ -47,7 +49,7 @@ SHOWN: Final = schema(
     delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
-    body={"type": ["string", "null"]}, body_base64=TEXT,
+    body={"type": ["string", "null"]}, body_base64=TEXT, node=TEXT, process=NUMBER,
 )  # fmt: skip
 
 
@@ -66,19 +68,29 @@ async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def show(exchange: Exchange) -> dict[str, Any] | Reply:
-    """SHOW."""
-    shown = await exchange.call(b"SHOW", exchange.path["id"])
+    """SHOW, of the process that has to do with the job."""
+    job_id, where = exchange.path["id"], NODE
+    if several(exchange, PROCESSES):
+        (nodes,), asked = await holders(exchange, [job_id])
+        where = nodes[0] if nodes else NODE
+        if not nodes and asked.missing:
+            raise Problem(
+                503, "TRYLATER", "No process knows the job, and one does not answer at present."
+            )
+    answers = (await ask(exchange, where, b"SHOW", job_id)).answers
+    shown = next(iter(answers.values()), None)
     if shown is None:
-        raise Problem(404, "NOJOB", "This node does not know the job.")
+        raise Problem(404, "NOJOB", "The job is not known here.")
+    of = {} if where == NODE else source(exchange, where)
     body = shown[-1]
     if body is None:
-        return pairs(shown)
-    return Reply(with_body(pairs(shown[:-2]), body, exchange.slices))
+        return {**pairs(shown), **of}
+    return Reply(with_body({**pairs(shown[:-2]), **of}, body, exchange.slices))
 
 
 async def working(exchange: Exchange) -> dict[str, Any]:
     """WORKING."""
-    return {"retry_s": await exchange.call(b"WORKING", exchange.path["id"])}
+    return {"retry_s": await act(exchange, b"WORKING", [], [exchange.path["id"]])}
 
 
 async def wait(exchange: Exchange) -> dict[str, Any]:
@@ -91,14 +103,14 @@ async def wait(exchange: Exchange) -> dict[str, Any]:
 async def nack(exchange: Exchange) -> dict[str, Any]:
     """NACK of one job."""
     words = _failure_words(exchange.json())
-    return {"count": await exchange.call(b"NACK", *words, exchange.path["id"])}
+    return {"count": await act(exchange, b"NACK", words, [exchange.path["id"]])}
 
 
 async def nack_several(exchange: Exchange) -> dict[str, Any]:
     """NACK of several jobs, for the same reason."""
     values = exchange.json()
     words = _failure_words(values)
-    return {"count": await exchange.call(b"NACK", *words, *take_ids(values))}
+    return {"count": await act(exchange, b"NACK", words, take_ids(values))}
 
 
 def _failure_words(values: dict[str, Any]) -> list[bytes]:
@@ -111,17 +123,17 @@ def _failure_words(values: dict[str, Any]) -> list[bytes]:
 
 
 def _one(command: bytes) -> Handler:
-    async def act(exchange: Exchange) -> dict[str, Any]:
-        return {"count": await exchange.call(command, exchange.path["id"])}
+    async def run(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await act(exchange, command, [], [exchange.path["id"]])}
 
-    return act
+    return run
 
 
 def _several(command: bytes) -> Handler:
-    async def act(exchange: Exchange) -> dict[str, Any]:
-        return {"count": await exchange.call(command, *take_ids(exchange.json()))}
+    async def run(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await act(exchange, command, [], take_ids(exchange.json()))}
 
-    return act
+    return run
 
 
 def job_routes() -> list[Route]:
@@ -139,7 +151,8 @@ def job_routes() -> list[Route]:
             ),
             answer=schema(jobs=array(_JOB)), errors=(503,),
         ),
-        Route("GET", job, show, "A job as this node knows it", answer=SHOWN, errors=(404,)),
+        Route("GET", job, show, "A job as the process knows it that has to do with it",
+            answer=SHOWN, errors=(404, 503)),
         Route(
             "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
             (
@@ -152,18 +165,18 @@ def job_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{job}/working", working, "Renew the lease",
-            answer=schema(retry_s=NUMBER), errors=(404, 410),
+            answer=schema(retry_s=NUMBER), errors=(404, 410, 503),
         ),
         Route(
             "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
-            body_max=IDS_BODY_BYTES, answer=counted, errors=(507,),
+            body_max=IDS_BODY_BYTES, answer=counted, errors=(503, 507),
         ),
         Route(
             "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
             body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
-            answer=counted, errors=(507,),
+            answer=counted, errors=(503, 507),
         ),
-        Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
+        Route("DELETE", job, _one(b"DELJOB"), "Delete from this daemon", answer=counted),
     ]  # fmt: skip
     for name, (command, summary) in _ACTIONS.items():
         if name != "delete":

@@ -27,6 +27,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.asking import SCOPE, Asked, ask, scope_of, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.holders import queued
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.queuelists import counts_of, joined_queue, members, queues_of
 from disque_tx.protocols.http.routes import NAME_BYTES, Parameter, Route
@@ -182,11 +183,12 @@ def places(exchange: Exchange, found: dict[bytes, QueueFigures]) -> list[dict[st
     ]
 
 
-def peek(exchange: Exchange) -> Reply:
+async def peek(exchange: Exchange) -> Reply:
     """Jobs from either end of the queue."""
     count = exchange.number("count")
     signed = -count if exchange.word("from") == "newest" else count
-    return Reply(listing("jobs", queued_jobs(exchange, signed), {}))
+    places, asked = await queued(exchange, exchange.path["queue"], signed)
+    return Reply(listing("jobs", queued_jobs(exchange, places), asked.sources()))
 
 
 async def pause_queue(exchange: Exchange) -> dict[str, Any]:
@@ -229,7 +231,7 @@ def queue_routes() -> list[Route]:
                 Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
                 Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
             ),
-            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY))),
+            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY)), **NODES),
         ),
         Route(
             "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",
