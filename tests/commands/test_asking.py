@@ -36,9 +36,9 @@ class HereTests(OverviewCase):
         self.assertEqual([], reply[b"nodes-missing"])
         answers = reply[b"answers"]
         assert isinstance(answers, list)
-        ((node, value),) = answers
+        ((node, value),) = answers  # type: ignore[misc]
         self.assertEqual(ME, node)
-        return value  # type: ignore[has-type]
+        return value
 
     def test_queues(self) -> None:
         """Queues come with their figures, a page of the table at a time, and one by its name says
@@ -97,7 +97,7 @@ class HereTests(OverviewCase):
         self.assertEqual((2, 1), (found[0], len(found[1])))
         self.assertIn(b"addr=10.0.0.9:1 ", found[1][0])
         self.server.slowlog.note([b"PING"], 7, 20_000)
-        self.assertEqual([[0, 7, 20_000, [b"PING"]]], self.ask(b"SLOWLOG", b"5"))
+        self.assertEqual([[0, 7, 20_000, [b"PING"]]], self.ask(b"SLOWLOG", b"0", b"5"))
         self.assertEqual([], self.ask(b"LATENCY"))
 
     def test_actions(self) -> None:

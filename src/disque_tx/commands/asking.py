@@ -15,7 +15,7 @@ from disque_tx.commands import jobs, retries
 from disque_tx.commands.arguments import cursor, integer, job_ids
 from disque_tx.commands.clients import client_line
 from disque_tx.commands.context import Server
-from disque_tx.commands.diagnosis import latency, slowlog
+from disque_tx.commands.diagnosis import latency, slow_entry
 from disque_tx.commands.overview import scope_of
 from disque_tx.commands.queues import jscan
 from disque_tx.commands.registry import Handler
@@ -37,9 +37,8 @@ from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import ACKED, JOB_ID_LENGTH, QUEUED, ReplySink
 
 _NODE_ID_BYTES: Final = 40
-#: Queues, clients and found jobs of one answer; entries of the slow log; jobs in a queue.
+#: Queues, clients, entries of the slow log and found jobs of one answer; jobs in a queue.
 _ROWS_MAX: Final = 500
-_SLOW_MAX: Final = 1_000
 _QUEUED_MAX: Final = 10_000
 #: Bytes of bodies in one answer, if there are several.
 BODIES_BYTES: Final = 256 * 1024
@@ -286,8 +285,15 @@ def _clients(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _slowlog(server: Server, client: Client, argv: list[bytes]) -> None:
-    """SLOWLOG count"""
-    slowlog(server, client, [b"SLOWLOG", b"GET", b"%d" % _number(argv[1], _SLOW_MAX)])
+    """SLOWLOG first count"""
+    first = integer(argv[1])
+    count = _number(argv[2], _ROWS_MAX)
+    if first < 0:
+        raise syntax_error()
+    chosen = list(server.slowlog.entries)[first : first + count]
+    client.replies.array(len(chosen))
+    for entry in chosen:
+        slow_entry(client.replies, entry)
 
 
 def _latency(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -307,7 +313,7 @@ _QUESTIONS: Final = {
     b"OUTLINE": _Question(2, 2, _outline),
     b"SHOW": _Question(2, 2, jobs.show),
     b"CLIENTS": _Question(3, 3, _clients),
-    b"SLOWLOG": _Question(2, 2, _slowlog),
+    b"SLOWLOG": _Question(3, 3, _slowlog),
     b"LATENCY": _Question(1, 1, _latency),
     b"ACKJOB": _Question(2, _IDS_MAX, jobs.ackjob),
     b"FASTACK": _Question(2, _IDS_MAX, jobs.fastack),

@@ -1,13 +1,16 @@
-"""Queues, jobs and dead letters of a daemon of several processes over HTTP: whichever process
-answers, it is about all of them."""
+"""Queues, jobs, dead letters and clients of a daemon of several processes over HTTP: whichever
+process answers, it is about all of them."""
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.error import HTTPError
 from urllib.parse import quote
 
 from disque_tx.worker.deadletters import Letter
+from tests.acceptance.daemon import wait_for
 from tests.acceptance.processes.httpgroup import HttpGroupCase
+from tests.acceptance.resp import Connection
 
 _V1 = "/api/v1"
 
@@ -148,3 +151,61 @@ class JobTests(HttpGroupCase):
         self.assertEqual(2, self.fetch(f"{letters}/drop", chosen)["count"])
         self.assertEqual(2, self.fetch(f"{letters}/drop", {"all": True})["count"])
         self.at_each(lambda: self.assertEqual(0, self.fetch(letters)["total"]))
+
+
+class ProcessTests(HttpGroupCase):
+    """What each process knows of itself."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.processes.start()
+
+    def test_rows(self) -> None:
+        """Clients, slow commands and delays of all processes are listed, and say whose they are."""
+        for number in (1, 2):
+            port = self.processes.own_port(number)
+            connection = Connection((self.processes.ip, port))
+            self.addCleanup(connection.close)
+            connection.call("CLIENT", "SETNAME", f"worker{number}")
+            connection.call("CONFIG", "SET", "latency-monitor-threshold", 1)
+            connection.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
+            wait_for(partial(self.is_set, number), "the process has the settings")
+            connection.call("DEBUG", "SLEEP", "0.01")
+        self.at_each(self.check_rows)
+
+    def is_set(self, number: int) -> bool:
+        """Whether CONFIG SET has reached this process."""
+        port = self.processes.own_port(number)
+        names = ("latency-monitor-threshold", "slowlog-log-slower-than")
+        values = [self.processes.ask(port, "CONFIG", "GET", name)[1] for name in names]
+        return values == [b"1", b"0"]
+
+    def check_rows(self) -> None:
+        """One answer of each."""
+        for query in ("", "?limit=1&offset=0", "?limit=1&offset=1"):
+            listed = self.fetch(f"{_V1}/clients{query}")
+            self.assertEqual((2, []), (listed["nodes"], listed["nodes_missing"]))
+            self.assertLessEqual(2, listed["total"])
+            if query:
+                self.assertEqual(1, len(listed["clients"]))
+        rows = self.fetch(f"{_V1}/clients")["clients"]
+        named = {row["name"]: row["process"] for row in rows if row["name"].startswith("worker")}
+        self.assertEqual({"worker1": 1, "worker2": 2}, named)
+        slow = self.fetch(f"{_V1}/slowlog?limit=1000")["entries"]
+        sleeps = {entry["process"] for entry in slow if entry["words"][:2] == ["DEBUG", "SLEEP"]}
+        self.assertEqual({1, 2}, sleeps)
+        events = self.fetch(f"{_V1}/latency")["events"]
+        self.assertEqual({1, 2}, {row["process"] for row in events if row["event"] == "command"})
+        only = self.fetch(f"{_V1}/latency?scope=node")
+        self.assertEqual(1, only["nodes"])
+
+    def test_history(self) -> None:
+        """The figures of charts are those of the daemon."""
+        self.add(1, "q", 2)
+        self.add(2, "q", 3)
+        self.at_each(self.check_history)
+
+    def check_history(self) -> None:
+        """One answer."""
+        samples = self.fetch(f"{_V1}/history?seconds=1")["samples"]
+        self.assertEqual((5, 5), (samples["added"][-1], samples["queued"][-1]))
