@@ -195,7 +195,8 @@ class IProcesses(Interface):
 
     def gather() -> Deferred[dict[int, dict[str, Any]]]:
         """The figures (:meth:`INodeView.figures`) of the processes, by their numbers, which are 1
-        and up; of those that answer within a second."""
+        and up; of those that answer within a second. 0: what those had counted that have ended,
+        if there are any, and nothing but counters."""
 
     def numbers() -> dict[bytes, int]:
         """The numbers of the processes by the IDs of their nodes; of those that are known yet."""

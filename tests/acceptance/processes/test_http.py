@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from functools import partial
 from urllib.error import HTTPError
 
@@ -70,3 +72,31 @@ class HttpTests(HttpGroupCase):
                 self.processes.own_port(number), "ADDJOB", "q", "b", 0, "REPLICATE", 3
             )
             self.assertTrue(str(answer).startswith("D-"), answer)
+
+    def test_restart(self) -> None:
+        """Counters do not fall when a process is killed and starts again, so that rates and alerts
+        hold."""
+        self.processes.start()
+        for number in (1, 2, 3):
+            self.add(number, "q", 5)
+        wait_for(lambda: self.reported() >= 15, "the processes have reported")
+        self.assertEqual(15.0, self.metric("disque_jobs_added_total"))
+        os.kill(self.processes.pids()[2], signal.SIGKILL)
+        seen: list[float] = []
+        restarted = partial(self.restarted, seen)
+        wait_for(restarted, "the process runs again")
+        self.processes.wait_until_joined()
+        self.add(2, "q", 1)
+        seen.append(self.metric("disque_jobs_added_total"))
+        self.assertEqual((15.0, 16.0), (min(seen), seen[-1]))
+        wait_for(lambda: self.reported() == 16, "the processes have reported")
+
+    def reported(self) -> int:
+        """The jobs that were added, by INFO processes."""
+        return int(self.processes.section()["all_total_jobs_added"])
+
+    def restarted(self, seen: list[float]) -> bool:
+        """Whether the process was started again; takes a sample meanwhile."""
+        seen.append(self.metric("disque_jobs_added_total"))
+        row = self.processes.rows()[2]
+        return row["restarts"] == "1" and row["state"] == "ready"

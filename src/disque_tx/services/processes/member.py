@@ -30,7 +30,7 @@ from disque_tx.services.net.hub import Hub
 from disque_tx.services.processes.channel import Channel, Message
 from disque_tx.services.processes.children import Start
 from disque_tx.services.processes.entrances import MemberListeners
-from disque_tx.services.processes.figures import fields, figures
+from disque_tx.services.processes.figures import Figures, fields, figures
 from disque_tx.services.processes.gathering import Gathering
 from disque_tx.services.processes.leftovers import mark_path
 from disque_tx.services.processes.shares import share
@@ -55,6 +55,7 @@ class MemberRoot(NodeRoot):
         self._start = start
         self._end: Callable[[str], object] = log.warning
         self._processes: list[dict[str, Any]] = []
+        self._ended: Figures = {}
         self._received = 0
         self._joined = False
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
@@ -147,7 +148,7 @@ class MemberRoot(NodeRoot):
             self._received += 1
             self._entrances.adopt(rest[0], sock)
         elif kind == "status":
-            self._learn(rest[0], rest[1])
+            self._learn(*rest)
         elif kind == "joined":
             self._joined = True
         elif kind == "asked":
@@ -161,8 +162,8 @@ class MemberRoot(NodeRoot):
         elif kind == "stop":
             self._stop(rest[0])
 
-    def _learn(self, host_ip: str, processes: list[dict[str, Any]]) -> None:
-        self._processes = processes
+    def _learn(self, host_ip: str, processes: list[dict[str, Any]], ended: Figures) -> None:
+        self._processes, self._ended = processes, ended
         self._gathering.others = [
             one["number"]
             for one in processes
@@ -258,7 +259,7 @@ class MemberRoot(NodeRoot):
 
     def info_processes(self) -> list[tuple[str, str]]:
         """What the parent knew of all processes a moment ago."""
-        return fields(self._processes)
+        return fields(self._processes, self._ended)
 
     def request_shutdown(self, rewrite_log: bool) -> None:
         """SHUTDOWN is for the whole daemon."""
@@ -274,6 +275,7 @@ class MemberRoot(NodeRoot):
         """Stop, and report for the last time when all is written."""
         if self._loop.running:
             self._loop.stop()
+            self._channel.send(["counted", self.plugin_host.view.figures()])
         stopped = super().stopService()
         return stopped.addBoth(self._say_goodbye)
 

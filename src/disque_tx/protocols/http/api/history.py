@@ -11,7 +11,7 @@ import attrs
 
 from disque_tx.protocols.http.api.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.exchange import Exchange
-from disque_tx.protocols.http.metrics.sums import summed
+from disque_tx.protocols.http.metrics.sums import of_daemon
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.services.interfaces import Durations, IHost
 
@@ -73,7 +73,7 @@ class History:
         if processes is None:
             info, waits = self._host.view.info(), self._host.view.durations()[0]
         else:
-            total = summed(list((await processes.gather()).values()))
+            total = of_daemon(await processes.gather())
             info, waits = total["info"], Durations(**total["wait"])
         figures = {name: int(float(info.get(field, 0))) for name, field in _FIELDS.items()}
         figures[_TIME] = round(self._host.reactor.seconds() * 1000)
