@@ -8,7 +8,9 @@ from functools import partial
 from urllib.error import HTTPError
 
 from tests.acceptance.daemon import Daemon, wait_for
+from tests.acceptance.load import GONE
 from tests.acceptance.processes.httpgroup import HttpGroupCase
+from tests.acceptance.resp import ReplyError
 
 _SCRAPES = 6
 
@@ -63,6 +65,25 @@ class HttpTests(HttpGroupCase):
             )
             wait_for(partial(self.all_say, wanted), f"the queue is {wanted} in all processes")
 
+    def test_first_jobs(self) -> None:
+        """A client that is there from the beginning never gets too few copies: it is told to wait
+        until the processes know each other."""
+        Daemon.start(self.processes)
+        answers: list[str] = []
+        wait_for(partial(self.first_added, answers), "a job is added")
+        self.assertEqual({"LOADING"}, {answer.split()[0] for answer in answers} | {"LOADING"})
+
+    def first_added(self, refusals: list[str]) -> bool:
+        """Whether a job could be added with copies on all processes; notes why not."""
+        try:
+            self.processes.ask(self.processes.port, "ADDJOB", "q", "b", 0, "REPLICATE", 3)
+        except ReplyError as error:
+            refusals.append(str(error))
+            return False
+        except GONE:
+            return False
+        return True
+
     def test_ready(self) -> None:
         """Once the daemon is ready, jobs get their copies: its processes know each other."""
         Daemon.start(self.processes)
@@ -97,6 +118,9 @@ class HttpTests(HttpGroupCase):
 
     def restarted(self, seen: list[float]) -> bool:
         """Whether the process was started again; takes a sample meanwhile."""
-        seen.append(self.metric("disque_jobs_added_total"))
-        row = self.processes.rows()[2]
+        try:
+            seen.append(self.metric("disque_jobs_added_total"))
+            row = self.processes.rows()[2]
+        except GONE:
+            return False  # it got the connection of the process that is killed
         return row["restarts"] == "1" and row["state"] == "ready"

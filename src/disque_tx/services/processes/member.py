@@ -61,6 +61,7 @@ class MemberRoot(NodeRoot):
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
+        self.server.joining = self.server.troubled = True
         self._gathering = Gathering(
             start.number, self.plugin_host.view, reactor, self._channel.send
         )
@@ -150,7 +151,7 @@ class MemberRoot(NodeRoot):
         elif kind == "status":
             self._learn(*rest)
         elif kind == "joined":
-            self._joined = True
+            self._has_joined()
         elif kind == "asked":
             self._gathering.asked(*rest)
         elif kind == "answered":
@@ -161,6 +162,13 @@ class MemberRoot(NodeRoot):
             self._forget(rest[0].encode())
         elif kind == "stop":
             self._stop(rest[0])
+
+    def _has_joined(self) -> None:
+        """The parent says that this process reaches the others: jobs get their copies."""
+        self._joined = True
+        server = self.server
+        server.joining = False
+        server.troubled = server.control.loading() or bool(server.control.write_error())
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]], ended: Figures) -> None:
         self._processes, self._ended = processes, ended
