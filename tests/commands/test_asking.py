@@ -110,6 +110,13 @@ class HereTests(OverviewCase):
         self.assertEqual(1, self.ask(b"NACK", b"REASON", b"why", job_id))
         self.assertEqual(1, self.ask(b"ACKJOB", job_id))
 
+    def test_move(self) -> None:
+        """Jobs are moved where they are."""
+        self.add(b"q")
+        self.add(b"q")
+        self.assertEqual(1, self.ask(b"MOVE", b"q", b"r", b"COUNT", b"1"))
+        self.assertIsInstance(self.ask(b"MOVE", b"q", b"q"), Error)
+
     def test_errors(self) -> None:
         """What cannot be asked is refused at once; what a node refuses is its answer."""
         self.assertEqual(Error(b"BADID Invalid Job ID format."), self.ask(b"SHOW", b"x"))
@@ -245,6 +252,24 @@ class PeersTests(QuestionCase):
         self.receive_question(*words, b"%d" % (self.now_ms + 500))
         self.pass_ms(1)
         self.assertEqual([[b":1"]], self.answers())
+
+    def test_move(self) -> None:
+        """Moved jobs are counted when they have their copies; when nobody waits for the answer any
+        more, no further ones are moved."""
+        self.add(replicate=1)
+        words = ask_words([b"MOVE", b"q", b"r"])
+        until = b"%d" % (self.now_ms + 500)
+        self.receive_question(*words, until)
+        self.pass_ms(1)
+        self.assertEqual([[b":1"]], self.answers())
+        job = self.node.jobs.get(self.add(replicate=1))
+        assert job is not None
+        job.repl = 2
+        self.receive_question(*words, b"%d" % (self.now_ms + 100))
+        self.pass_ms(50)
+        self.assertEqual(([], 1), (self.answers(), self.node.blocked_clients))
+        self.pass_ms(60)
+        self.assertEqual(([], 0), (self.answers(), self.node.blocked_clients))
 
     def test_no_questions(self) -> None:
         """What is no question is not answered."""

@@ -40,6 +40,8 @@ _NODE_ID_BYTES: Final = 40
 #: Queues, clients, entries of the slow log and found jobs of one answer; jobs in a queue.
 _ROWS_MAX: Final = 500
 _QUEUED_MAX: Final = 10_000
+#: The level of memory at which no job is added.
+_FULL: Final = 2
 #: Bytes of bodies in one answer, if there are several.
 BODIES_BYTES: Final = 256 * 1024
 #: How much a node has to do with a job: nothing, it knows that the job is done, it has a copy, or
@@ -81,7 +83,7 @@ class Answers(Respondent):
     def kind(self, words: list[bytes]) -> i64:
         return _kind(words)
 
-    def reply(self, words: list[bytes]) -> list[bytes]:
+    def begin(self, words: list[bytes]) -> Client:
         server = self._server
         client = Client(0, WordReplies(), b"", server.node.now_ms)
         client.reader = True  # scans are bounded
@@ -91,9 +93,10 @@ class Answers(Respondent):
         except CommandError as error:
             client.replies = WordReplies()
             client.replies.error(error.reply())
-        replies = client.replies
-        assert isinstance(replies, WordReplies)
-        return replies.words
+        return client
+
+    def give_up(self, client: Client) -> None:
+        self._server.node.client_gone(client)
 
     def _check(self, words: list[bytes]) -> None:
         """Raises ``CommandError`` for what the state of the node does not allow."""
@@ -266,6 +269,14 @@ def _jobs(server: Server, client: Client, argv: list[bytes]) -> None:
     jscan(server, client, words if len(argv) == 4 else [*words, b"STATE", argv[4]])
 
 
+def _move(server: Server, client: Client, argv: list[bytes]) -> None:
+    """MOVE and the words of QMOVE"""
+    memory = server.node.memory
+    if memory.limit != 0 and memory.level() == _FULL:
+        raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
+    retries.qmove(server, client, argv)
+
+
 # -- the process -------------------------------------------------------------------------------
 
 
@@ -321,5 +332,6 @@ _QUESTIONS: Final = {
     b"ENQUEUE": _Question(2, _IDS_MAX, jobs.enqueue),
     b"DEQUEUE": _Question(2, _IDS_MAX, jobs.dequeue),
     b"WORKING": _Question(2, 2, jobs.working),
+    b"MOVE": _Question(3, _IDS_MAX + 6, _move),
     b"NACK": _Question(2, _IDS_MAX + 4, retries.nack),
 }

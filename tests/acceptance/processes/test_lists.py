@@ -133,6 +133,16 @@ class JobTests(HttpGroupCase):
             self.fetch(self.path(ids[0]))
         self.assertEqual(404, caught.exception.code)
 
+    def test_move(self) -> None:
+        """Jobs of all processes are moved, those that are named or as many as are wanted."""
+        ids = self.add(1, "q", 3) + self.add(2, "q", 4, "REPLICATE", 2)
+        move = f"{_V1}/queues/q/move"
+        named = {"to": "r", "ids": [ids[2], ids[6]]}
+        self.assertEqual({"count": 2}, self.fetch(move, named))
+        self.assertEqual({"count": 4}, self.fetch(move, {"to": "r", "count": 4}))
+        self.assertEqual({"count": 1}, self.fetch(move, {"to": "r"}))
+        self.at_each(lambda: self.assertEqual(7, self.fetch(f"{_V1}/queues/r")["queued"]))
+
     def test_dead_letters(self) -> None:
         """The letters of all processes are listed, requeued and dropped together, whichever
         process gets the request."""

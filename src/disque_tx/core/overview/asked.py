@@ -12,10 +12,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.overview.answers import Answer
 from disque_tx.core.overview.counts import number_of
 from disque_tx.core.overview.task import Receiver, ResultTask
-from disque_tx.core.overview.wordreplies import is_reply, write_reply
+from disque_tx.core.overview.wordreplies import WordReplies, is_reply, write_reply
 from disque_tx.messages import ReplySink
 
 #: What a question is, to who answers it.
@@ -41,9 +42,21 @@ class Respondent:
         """``READS``, ``CHANGES`` or ``NO_QUESTION``."""
         return NO_QUESTION
 
-    def reply(self, words: list[bytes]) -> list[bytes]:
-        """The answer to what is a question, as words of a report."""
+    def begin(self, words: list[bytes]) -> Client:
+        """Run what is a question for a client of its own, whose replies are :class:`WordReplies`:
+        the answer is there when the client is not blocked."""
         raise NotImplementedError
+
+    def give_up(self, client: Client) -> None:
+        """Nobody waits for this answer any more."""
+        raise NotImplementedError
+
+
+def reply_words(client: Client) -> list[bytes]:
+    """The answer, as words of a report."""
+    replies = client.replies
+    assert isinstance(replies, WordReplies)
+    return replies.words
 
 
 def ask_words(words: list[bytes]) -> list[bytes]:
@@ -67,22 +80,38 @@ def asked_words(words: list[bytes]) -> list[bytes]:
 
 class Answering(ResultTask):
     """Answers the question of another node when its turn has come, so that many of them do not hold
-    up a turn. ``until_ms``: when it ends, 0 for never."""
+    up a turn. ``until_ms``: when it ends, 0 for never. ``client``: it has begun already."""
 
-    __slots__ = ("_respondent", "_until_ms", "_words")
+    __slots__ = ("_client", "_respondent", "_until_ms", "_words")
 
     def __init__(
-        self, respondent: Respondent, words: list[bytes], until_ms: i64, receiver: Receiver
+        self,
+        respondent: Respondent,
+        words: list[bytes],
+        until_ms: i64,
+        receiver: Receiver,
+        client: Client | None = None,
     ) -> None:
         super().__init__(receiver)
+        self._client: Client | None = client
         self._respondent = respondent
         self._words = words
         self._until_ms: i64 = until_ms
 
     def step(self, now_ms: i64) -> bool:
-        if self._until_ms == 0 or now_ms <= self._until_ms:
-            self.receiver.result(self._respondent.reply(self._words))
-        return True
+        late = self._until_ms != 0 and now_ms > self._until_ms
+        client = self._client
+        if client is None:
+            if late:
+                return True
+            client = self._client = self._respondent.begin(self._words)
+        if client.blocked == NOT_BLOCKED:
+            self.receiver.result(reply_words(client))
+            return True
+        if late or self.receiver.gone():
+            self._respondent.give_up(client)
+            return True
+        return False
 
 
 class AskAnswer(Answer):

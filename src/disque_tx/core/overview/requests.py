@@ -19,7 +19,7 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_LOADED, QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
-from disque_tx.core.client import Client
+from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
 from disque_tx.core.overview.asked import (
     CHANGES,
@@ -29,6 +29,7 @@ from disque_tx.core.overview.asked import (
     Respondent,
     ask_words,
     asked_words,
+    reply_words,
 )
 from disque_tx.core.overview.counts import Counts, number_of
 from disque_tx.core.overview.dialects import narrowed, understood
@@ -138,7 +139,7 @@ class Overview(Performer):
         """Answer a question of this node or of another one; ``False`` if it is none."""
         kind = words[0] if words else b""
         if kind == b"ASK":
-            receiver.result(self.respondent.reply(asked_words(words)))
+            self._answer(asked_words(words), receiver)
             return True
         if kind == b"COUNT" and len(words) <= ROWS_MAX + 1:
             rows: list[bytes] = []
@@ -159,6 +160,14 @@ class Overview(Performer):
             self._slices.add(Flushing(self._state, self._acks, words[1], states, receiver))
             return True
         return False
+
+    def _answer(self, question: list[bytes], receiver: Receiver) -> None:
+        """Answer a question of a client of this node."""
+        client = self.respondent.begin(question)
+        if client.blocked == NOT_BLOCKED:
+            receiver.result(reply_words(client))
+        else:
+            self._slices.add(Answering(self.respondent, question, 0, receiver, client))
 
     def now_ms(self) -> i64:
         """The time of the turn."""
