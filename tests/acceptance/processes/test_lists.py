@@ -3,9 +3,12 @@ process answers, it is about all of them."""
 
 from __future__ import annotations
 
+import json
+import threading
 from functools import partial
 from urllib.error import HTTPError
 from urllib.parse import quote
+from urllib.request import urlopen
 
 from disque_tx.worker.deadletters import Letter
 from tests.acceptance.daemon import wait_for
@@ -208,6 +211,33 @@ class ProcessTests(HttpGroupCase):
         self.assertEqual({1, 2}, {row["process"] for row in events if row["event"] == "command"})
         only = self.fetch(f"{_V1}/latency?scope=node")
         self.assertEqual(1, only["nodes"])
+
+    def test_events(self) -> None:
+        """One stream has the events of all processes."""
+        nodes = {row["node"][:8] for row in self.processes.rows().values()}
+        found: set[str] = set()
+        enough = threading.Event()
+        adding = threading.Thread(target=self.add_until, args=(enough,))
+        with urlopen(f"http://127.0.0.1:{self.http}{_V1}/events?queue=q&kinds=added") as stream:
+            adding.start()
+            try:
+                while len(found) < 2:
+                    line = stream.readline()
+                    if line.startswith(b"data: "):
+                        event = json.loads(line[6:])
+                        self.assertEqual(("q", "added"), (event["queue"], event["kind"]))
+                        found.add(event["id"][2:10])
+            finally:
+                enough.set()
+                adding.join()
+        self.assertEqual(nodes, found)
+
+    def add_until(self, enough: threading.Event) -> None:
+        """Jobs at both processes, again and again."""
+        while not enough.wait(0.1):
+            for number in (1, 2):
+                self.add(number, "other", 1)
+                self.add(number, "q", 1)
 
     def test_history(self) -> None:
         """The figures of charts are those of the daemon."""

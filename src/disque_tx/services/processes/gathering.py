@@ -11,15 +11,16 @@ which only passes questions and answers on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import INodeView, IProcesses
+from disque_tx.services.interfaces import INodeView, IProcesses, JobEvent
 from disque_tx.services.processes.channel import Message
+from disque_tx.services.processes.following import Following
 
 #: For how long answers are waited for.
 TIMEOUT_S: Final = 1.0
@@ -50,6 +51,7 @@ class Gathering:
     ) -> None:
         self.others: list[int] = []
         self.nodes: dict[bytes, int] = {}
+        self.following = Following(reactor, send)
         self._number = number
         self._view = view
         self._reactor = reactor
@@ -60,6 +62,12 @@ class Gathering:
     def numbers(self) -> dict[bytes, int]:
         """The numbers of the processes by the IDs of their nodes."""
         return self.nodes
+
+    def follow(
+        self, kinds: Collection[int], pattern: str, tell: Callable[[list[JobEvent], int], None]
+    ) -> Callable[[], None]:
+        """Call ``tell`` with events of the other processes."""
+        return self.following.follow(kinds, pattern, tell)
 
     def gather(self) -> Deferred[Found]:
         """The figures of all processes that answer in time."""

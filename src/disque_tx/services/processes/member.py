@@ -31,6 +31,7 @@ from disque_tx.services.processes.channel import Channel, Message
 from disque_tx.services.processes.children import Start
 from disque_tx.services.processes.entrances import MemberListeners
 from disque_tx.services.processes.figures import Figures, fields, figures
+from disque_tx.services.processes.following import Followed
 from disque_tx.services.processes.gathering import Gathering
 from disque_tx.services.processes.leftovers import mark_path
 from disque_tx.services.processes.shares import share
@@ -66,6 +67,7 @@ class MemberRoot(NodeRoot):
             start.number, self.plugin_host.view, reactor, self._channel.send
         )
         self.plugin_host.processes = self._gathering
+        self._followed = Followed(reactor, self.plugin_host, self._channel.send)
         self._announced = bool(start.settings.cluster_announce_ip)
         self._loop = LoopingCall(self._report)
         self._loop.clock = reactor
@@ -156,6 +158,10 @@ class MemberRoot(NodeRoot):
             self._gathering.asked(*rest)
         elif kind == "answered":
             self._gathering.answered(*rest)
+        elif kind == "followed":
+            self._followed.followed(*rest)
+        elif kind == "happened":
+            self._gathering.following.happened(*rest)
         elif kind == "set":
             self._apply(rest[0].encode("latin-1"), rest[1].encode("latin-1"))
         elif kind == "forget":

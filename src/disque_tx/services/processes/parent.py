@@ -174,9 +174,11 @@ class Parent(MultiService):
         elif kind == "ask":
             self._kept.seen(number, rest.pop())
             self._send(number, ["answered", ENDED, *rest, self._kept.figures])
-            for other, member in supervision.members.items():
-                if member.child is not None and other != number:
-                    member.child.send(["asked", number, *rest])
+            self._send_others(number, ["asked", number, *rest])
+        elif kind == "follow":
+            self._send_others(number, ["followed", number, *rest])
+        elif kind == "events":
+            self._send(rest[0], ["happened", *rest[1:]])
         elif kind == "late":
             self._send(number, ["answered", ENDED, rest[0], self._kept.also(rest[1])])
         elif kind == "counted":
@@ -223,6 +225,11 @@ class Parent(MultiService):
         member = self._supervision.members.get(number)
         if member is not None and member.child is not None:
             member.child.send(message)
+
+    def _send_others(self, number: int, message: Message) -> None:
+        for other in self._supervision.members:
+            if other != number:
+                self._send(other, message)
 
     def _send_all(self, message: Message) -> None:
         for member in self._supervision.members.values():

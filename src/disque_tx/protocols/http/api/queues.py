@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from fnmatch import translate
 from heapq import nlargest, nsmallest
-from re import compile as compiled
 from typing import Any, Final
 
 import attrs
 
+from disque_tx.namepatterns import NamePattern
 from disque_tx.protocols.http.api.bodies import SHOWN_BODY, queued_jobs
 from disque_tx.protocols.http.api.counts import NODES
 from disque_tx.protocols.http.api.pausing import keep_pause
@@ -70,23 +69,15 @@ def queue_value(queue: QueueFigures, counts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Pattern:
+class Pattern(NamePattern):
     """A glob pattern for names of queues."""
 
     def __init__(self, pattern: str) -> None:
-        self._size = len(pattern.encode())
-        self._everything = pattern == "*"
-        self._match = compiled(translate(pattern)).match
-
-    def matches(self, name: bytes) -> bool:
-        """Whether a name is meant."""
-        if len(name) > NAME_BYTES:
-            return False
-        return self._everything or self._match(text(name)) is not None
+        super().__init__(pattern, NAME_BYTES)
 
     def cost(self, name: bytes) -> int:
         """What comparing a name costs at most, in bytes that are looked at."""
-        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        compared = 0 if self.everything else self.size * min(len(name), NAME_BYTES)
         return compared // COMPARISONS_PER_BYTE
 
 
