@@ -20,9 +20,9 @@ from disque_tx.protocols.http.api.values import (
     take_text,
     text,
 )
-from disque_tx.protocols.http.asking import NODE, PROCESSES, ask, several, source
+from disque_tx.protocols.http.asking import PROCESSES, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
-from disque_tx.protocols.http.holders import act, holders
+from disque_tx.protocols.http.holders import act, at_one, holders
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
 from disque_tx.protocols.http.streaming import listing
@@ -69,19 +69,19 @@ async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
 
 async def show(exchange: Exchange) -> dict[str, Any] | Reply:
     """SHOW, of the process that has to do with the job."""
-    job_id, where = exchange.path["id"], NODE
+    job_id, of = exchange.path["id"], dict[str, Any]()
+    who = "This node does not know"
     if several(exchange, PROCESSES):
         (nodes,), asked = await holders(exchange, [job_id])
-        where = nodes[0] if nodes else NODE
+        who = "No process of this daemon knows"
         if not nodes and asked.missing:
-            raise Problem(
-                503, "TRYLATER", "No process knows the job, and one does not answer at present."
-            )
-    answers = (await ask(exchange, where, b"SHOW", job_id)).answers
-    shown = next(iter(answers.values()), None)
+            raise Problem(503, "TRYLATER", f"{who} the job, but one does not answer at present.")
+        shown = await at_one(exchange, nodes[0], b"SHOW", job_id) if nodes else None
+        of = source(exchange, nodes[0]) if nodes else {}
+    else:
+        shown = await exchange.call(b"SHOW", job_id)
     if shown is None:
-        raise Problem(404, "NOJOB", "The job is not known here.")
-    of = {} if where == NODE else source(exchange, where)
+        raise Problem(404, "NOJOB", f"{who} the job.")
     body = shown[-1]
     if body is None:
         return {**pairs(shown), **of}
