@@ -48,6 +48,8 @@ from disque_tx.tablemessages import PATTERN_BYTES_MAX
 ROWS_MAX: Final = 1_000
 #: Long requests under way at one node, those of other nodes included.
 _TASKS_MAX: Final = 1_000
+#: And of one other node: the rest of them gets its turn.
+_TASKS_OF_ONE_MAX: Final = 200
 _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
 
@@ -67,6 +69,7 @@ class Overview(Performer):
         self.respondent: Respondent = Respondent()
         self._myself = state.membership.myself
         self._questions = Questions(state)
+        self._asked_by: dict[bytes, int] = {}
         self._now_ms: i64 = 0
 
     # -- commands ----------------------------------------------------------------------------
@@ -180,12 +183,18 @@ class Overview(Performer):
         self._now_ms = now_ms
         if message.type != QUERY:
             self._questions.answered(sender.id, message, now_ms)
-        elif self._slices.count() < _TASKS_MAX:
+        elif (
+            self._slices.count() < _TASKS_MAX
+            and self._asked_by.get(sender.id, 0) < _TASKS_OF_ONE_MAX
+        ):
+            tasks = self._slices.count()
             link = sender.link
             older = link is not None and link.features != 0 and not link.features & CAN_LOADED
             words, narrow = understood(message.words, older)
             kind = words[0] if narrow else b""
             self._asked(words, _Reporting(self, sender.id, message.number, kind))
+            if self._slices.count() > tasks:
+                self._asked_by[sender.id] = self._asked_by.get(sender.id, 0) + 1
 
     def _asked(self, words: list[bytes], receiver: Receiver) -> None:
         """A question of another node. One that changes something needs a time."""
@@ -222,6 +231,14 @@ class Overview(Performer):
     def report(self, node_id: bytes, number: i64, words: list[bytes]) -> None:
         """Send the answer to a question of another node."""
         self._peers.send(node_id, QueryMessage(REPORT, number, words))
+
+    def answered(self, node_id: bytes) -> None:
+        """A long request of another node is over."""
+        left = self._asked_by.get(node_id, 0) - 1
+        if left > 0:
+            self._asked_by[node_id] = left
+        else:
+            self._asked_by.pop(node_id, None)
 
     def next_due_ms(self, now_ms: i64) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -275,6 +292,9 @@ class _Reporting(Receiver):
         if self._narrow:
             words = narrowed(self._narrow, words)
         self._overview.report(self._node, self._number, words)
+
+    def ended(self) -> None:
+        self._overview.answered(self._node)
 
     def gone(self) -> bool:
         return False

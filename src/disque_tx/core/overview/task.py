@@ -20,6 +20,9 @@ class Receiver:
         """Whether nobody wants the result any more."""
         raise NotImplementedError
 
+    def ended(self) -> None:
+        """The work in slices is over, with or without a result."""
+
 
 class ResultTask(Task):
     """Work in slices with a result."""
@@ -28,6 +31,9 @@ class ResultTask(Task):
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver: Receiver = receiver
+
+    def over(self) -> None:
+        self.receiver.ended()
 
 
 class Asker:
