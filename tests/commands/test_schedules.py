@@ -6,6 +6,7 @@ from disque_tx.commands.cluster import cluster
 from disque_tx.commands.info import info
 from disque_tx.commands.schedules import schedule
 from disque_tx.commands.values import Error, Value
+from disque_tx.core.shared.registers import COUNTER_MAX
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.errors import CommandError
 from tests.commands.desk import NOW_MS, OK, UNIX_S, DeskCase
@@ -46,6 +47,16 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
         self.assertEqual(0, self.schedule(b"DEL", b"x"))
         self.assertEqual(2, len(self.control.performed))
+
+    def test_repair(self) -> None:
+        """The table of schedules is repaired as that of policies is."""
+        self.set()
+        self.node.timetable.registers.begin(0, COUNTER_MAX)
+        self.assertIsInstance(self.set(b"other"), Error)
+        self.assertEqual(1, self.schedule(b"REPAIR"))
+        self.assertEqual(OK, self.set(b"other"))
+        self.assertEqual([b"other", b"s"], self.node.timetable.names())
+        self.assertEqual(["save schedules"] * 3, self.control.performed)
 
     def test_not_saved(self) -> None:
         """A change that cannot be saved is refused with the reason, and not in force."""

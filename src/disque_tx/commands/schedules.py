@@ -10,7 +10,7 @@ from disque_tx.commands.arguments import integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import read_add_options
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
-from disque_tx.commands.sharedtables import change
+from disque_tx.commands.sharedtables import change, repair
 from disque_tx.core.adding import out_of_memory
 from disque_tx.core.client import Client
 from disque_tx.core.node import Node
@@ -26,7 +26,7 @@ _UNIQUE: Final = "UNIQUE is no option of a schedule: each of its occurrences is 
 
 
 def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
-    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN."""
+    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN | REPAIR."""
     refusal = CommandError("ERR", "Wrong SCHEDULE subcommand or number of arguments")
     run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
 
@@ -118,6 +118,13 @@ def _run(server: Server, client: Client, argv: list[bytes]) -> None:
     node.add_job(client, definition.new_request())
 
 
+def _repair(server: Server, client: Client, argv: list[bytes]) -> None:
+    """REPAIR"""
+    node = server.node
+    save, exchange = server.control.save_schedules, node.recurring.exchange
+    client.replies.integer(repair(server, node.timetable, save, exchange))
+
+
 def _list(server: Server, client: Client, argv: list[bytes]) -> None:
     """LIST"""
     names = server.node.timetable.names()
@@ -204,4 +211,5 @@ _SUBCOMMANDS: Final = {
     b"pause": Subcommand(_pause, 3, 3),
     b"resume": Subcommand(_resume, 3, 3),
     b"run": Subcommand(_run, 3, 3),
+    b"repair": Subcommand(_repair, 2, 2),
 }

@@ -7,7 +7,14 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import (
+    CAN_BULK,
+    CAN_LOADED,
+    CAN_MATCH,
+    CAN_QUERY,
+    CAN_REPAIR,
+    CAN_TABLES,
+)
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.events import EventSink
 from disque_tx.sim.disk import Disk, PowerLostError
@@ -33,7 +40,7 @@ class MachineSettings:
     node_timeout_ms: int = 3000
     maxmemory: int = 0
     password: bytes = b""
-    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
+    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
 
 
