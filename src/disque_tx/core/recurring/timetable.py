@@ -7,6 +7,7 @@ greater: so it grows with every occurrence, whatever the clocks say.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -51,7 +52,7 @@ class Timetable(SharedTable):
         self.registers.value_bytes_max = SCHEDULE_BYTES_MAX
         self.active: bool = False
         self.definitions: dict[bytes, Definition] = {}
-        self.changed: dict[bytes, None] = {}
+        self.changed: OrderedDict[bytes, None] = OrderedDict()
         self.schedules_max: i64 = SCHEDULES_MAX
         self.bytes_max: i64 = BYTES_MAX
         self._last: dict[bytes, tuple[int, int]] = {}
