@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.bounds import check_glob
+from disque_tx.core.shared.patterns import PLAIN_MAX
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, is_exact
 from disque_tx.core.shared.registers import Key
 from disque_tx.core.shared.settings import (
@@ -89,6 +90,12 @@ class PolicyTable(SharedTable):
     def _check_room(self, pattern: bytes, values: dict[bytes, bytes]) -> None:
         if not self._policies.values(pattern) and len(self._policies) >= PATTERNS_MAX:
             raise CommandError("ERR", f"There are {PATTERNS_MAX} patterns with policies already")
+        if not self._policies.values(pattern) and not self._policies.has_room(pattern):
+            raise CommandError(
+                "ERR",
+                f"There are {PLAIN_MAX} patterns that begin like this one already, and have no"
+                " other letters behind a star",
+            )
         new = [name for name in values if self.registers.get(pattern, name) is None]
         if len(self.registers) + len(new) > self.registers_max:
             raise CommandError(
