@@ -104,6 +104,13 @@ class LetterTests(SlicedCase):
         """Put a job into the queue of dead letters."""
         self.call(b"ADDJOB", b"dead:mail", body, b"0")
 
+    def test_long_name(self) -> None:
+        """The letters of a queue with the longest name are found where the node puts them."""
+        queue = "q" * 1_020
+        self.call(b"ADDJOB", (b"dead:" + queue.encode())[:NAME_BYTES], letter("short"), b"0")
+        answer = self.slow("GET", f"{_V1}/queues/{queue}/dead-letters").json
+        self.assertEqual((1, "short"), (answer["total"], answer["reasons"][0]["reason"]))
+
     def test_long(self) -> None:
         """A letter that is too long to be read is listed, and can be requeued by that."""
         path = f"{_V1}/queues/mail/dead-letters"

@@ -13,7 +13,7 @@ from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.values import FLAG, NUMBER, ROOT, TEXT, array, schema, text, url
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import NAME_BYTES, Route
 from disque_tx.protocols.http.slices import Share
 from disque_tx.protocols.http.streaming import listing
 from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
@@ -22,6 +22,8 @@ from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
 _LISTED_MAX: Final = 100
 _REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
+#: What the names of queues of dead letters begin with; those too long for a queue are cut.
+_PREFIX: Final = b"dead:"
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
 #: Bytes of a letter that a list reads, and of all letters; longer ones are listed by this reason.
@@ -60,7 +62,7 @@ async def _entries(
 async def _letter_ids(exchange: Exchange, count: int) -> list[bytes]:
     """IDs of letters in their queue, then of those that came from the log and are not queued again
     yet."""
-    name, view = b"dead:" + exchange.path["queue"], exchange.host.view
+    name, view = (_PREFIX + exchange.path["queue"])[:NAME_BYTES], exchange.host.view
     found = dict.fromkeys(view.queued(name, count))
     cursor = b"0" if view.counts(name).loaded else b""
     while cursor and len(found) < count:
