@@ -139,6 +139,10 @@ class INodeView(Interface):
         """Up to ``most`` bytes of the body of a job, and how many it has; ``None`` if the node does
         not have it."""
 
+    def clients(offset: int, count: int) -> tuple[list[bytes], int]:
+        """Up to ``count`` lines of CLIENT LIST, behind the first ``offset``, and how many there are
+        in all; costs as much as the lines that are returned."""
+
     def schedules() -> list[bytes]:
         """The names of all schedules of the cluster, in order."""
 

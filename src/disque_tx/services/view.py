@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
 import attrs
 from zope.interface import implementer
 
+from disque_tx.commands.clients import client_line
 from disque_tx.commands.context import Server
 from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
@@ -139,6 +141,12 @@ class NodeView:
             return None
         size = int(job.body_bytes)
         return job.data[JOB_ID_LENGTH : JOB_ID_LENGTH + most], size
+
+    def clients(self, offset: int, count: int) -> tuple[list[bytes], int]:
+        """A part of CLIENT LIST, and how many clients there are."""
+        clients = self._server.clients
+        some = islice(clients.values(), offset, offset + count)
+        return [client_line(self._server, client) for client in some], len(clients)
 
     def schedules(self) -> list[bytes]:
         """The names of all schedules."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.slices import Share
+from disque_tx.protocols.http.streaming import listing
 
 _CLIENTS_MAX: Final = 1_000
+_CLIENTS_AT_ONCE: Final = 20
+#: A client costs as much as looking at so many bytes.
+_CLIENT_BYTES: Final = 1_024
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
 #: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
 _NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
@@ -31,15 +37,25 @@ async def nodes(exchange: Exchange) -> dict[str, Any]:
     return {"nodes": found}
 
 
-async def clients(exchange: Exchange) -> dict[str, Any]:
+async def clients(exchange: Exchange) -> Reply:
     """CLIENT LIST; workers are clients whose names say so."""
     limit, offset = exchange.number("limit"), exchange.number("offset")
-    lines = text(await exchange.call(b"CLIENT", b"LIST")).splitlines()
-    page = [
-        dict(pair.partition("=")[::2] for pair in line.split(" ") if "=" in pair)
-        for line in lines[offset : offset + limit]
-    ]
-    return {"total": len(lines), "clients": page}
+    totals: dict[str, Any] = {"total": exchange.host.view.clients(0, 0)[1]}
+    return Reply(listing("clients", _clients(exchange, offset, limit), totals))
+
+
+async def _clients(exchange: Exchange, offset: int, limit: int) -> AsyncIterator[dict[str, Any]]:
+    """A page of clients, some at a time."""
+    share = Share(exchange.slices)
+    for first in range(offset, offset + limit, _CLIENTS_AT_ONCE):
+        count = min(_CLIENTS_AT_ONCE, offset + limit - first)
+        await share.spend(count * _CLIENT_BYTES)
+        lines, _total = exchange.host.view.clients(first, count)
+        for line in lines:
+            pairs = text(line.rstrip(b"\n")).split(" ")
+            yield dict(pair.partition("=")[::2] for pair in pairs if "=" in pair)
+        if len(lines) < count:
+            return
 
 
 async def slowlog(exchange: Exchange) -> dict[str, Any]:
