@@ -11,7 +11,6 @@ from twisted.internet.testing import StringTransport
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.protocols.http.api import deadletters
 from disque_tx.protocols.http.api.bodies import BEGINNING, BODIES_MAX, BODY_MAX, whole_characters
-from disque_tx.protocols.http.api.jobs import LEASED_BYTES_MAX
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.protocols.http.routes import NAME_BYTES, PATTERN_BYTES
 from disque_tx.protocols.http.slices import COSTLY_MAX, SLICE_BYTES
@@ -58,7 +57,7 @@ class BodyTests(SlicedCase):
         """A worker that leases many large jobs gets as many as are good for the node, with whole
         bodies, and the others later; one job it gets whatever its size."""
         found: list[str] = []
-        for body in (bytes(2_000_000), b"\xff" * (LEASED_BYTES_MAX + 1), bytes(2_000_000)):
+        for body in (bytes(2_000_000), b"\xff" * (BODIES_MAX + 1), bytes(2_000_000)):
             self.call(b"ADDJOB", b"mail", body, b"0")
         numbers = []
         while len(found) < 3:
@@ -67,9 +66,22 @@ class BodyTests(SlicedCase):
             found += [job.get("body", job.get("body_base64")) for job in jobs]
         self.assertEqual([1, 1, 1], numbers)
         self.assertEqual(bytes(2_000_000).decode(), found[0])
-        self.assertEqual(b"\xff" * (LEASED_BYTES_MAX + 1), b64decode(found[1]))
-        jobs = self.slow("POST", f"{_V1}/queues/q/lease?count=1000").json["jobs"]
-        self.assertEqual([body.decode() for body in self.bodies], [job["body"] for job in jobs])
+        self.assertEqual(b"\xff" * (BODIES_MAX + 1), b64decode(found[1]))
+        for some in (self.bodies[:41], self.bodies[41:]):
+            jobs = self.slow("POST", f"{_V1}/queues/q/lease?count=1000").json["jobs"]
+            self.assertEqual([body.decode() for body in some], [job["body"] for job in jobs])
+
+    def test_leases_at_once(self) -> None:
+        """Workers that lease large jobs at once get different ones, one worker in a turn."""
+        channels = [self.connect() for _ in range(3)]
+        for channel, transport in channels:
+            channel.dataReceived(request("POST", f"{_V1}/queues/q/lease?count=20"))
+            self.assertEqual(b"", transport.value())
+        found: list[str] = []
+        for _channel, transport in channels:
+            self.let_answer(transport, complete=True)
+            found += [job["body"][:3] for job in parsed(transport.value())[0].json["jobs"]]
+        self.assertEqual([body[:3].decode() for body in self.bodies], sorted(found))
 
     def test_one(self) -> None:
         """One body that is too large for a list is cut, whatever room there is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.bodies import PART_BYTES, with_body
+from disque_tx.protocols.http.api.bodies import BODIES_MAX, PART_BYTES, with_body
 from disque_tx.protocols.http.api.values import (
     NUMBER,
     REAL,
@@ -23,14 +23,12 @@ from disque_tx.protocols.http.api.values import (
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
-from disque_tx.protocols.http.slices import Slices
+from disque_tx.protocols.http.slices import SLICE_BYTES, Slices
 from disque_tx.protocols.http.streaming import encoded
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
 _COUNT_MAX: Final = 1_000
-#: Bytes of the bodies of jobs that are leased at once, unless it is one job.
-LEASED_BYTES_MAX: Final = 8 * 1024 * 1024
 _ENDINGS: Final = ("acked", "deleted", "expired", "dead")
 #: Path → command and summary, for one job and for several.
 _ACTIONS: Final = {
@@ -56,23 +54,29 @@ SHOWN: Final = schema(
 
 async def lease(exchange: Exchange) -> Reply:
     """GETJOB; a client that goes away meanwhile takes no job with it."""
-    count, wait_ms = _fitting(exchange, exchange.number("count")), exchange.number("wait_ms")
+    wanted, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    count, size = _fitting(exchange, wanted)
+    if size > SLICE_BYTES:
+        await exchange.slices.turn()  # many that lease much at once take turns
+        count, _size = _fitting(exchange, wanted)
     how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
     options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
     jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
     return Reply(_leased(jobs or [], exchange.slices))
 
 
-def _fitting(exchange: Exchange, count: int) -> int:
-    """How many of the next jobs of the queue fit into one answer; one does, whatever its size. Of
-    a queue without jobs as many as are wanted: they do not all come at once."""
-    view, left = exchange.host.view, LEASED_BYTES_MAX
+def _fitting(exchange: Exchange, count: int) -> tuple[int, int]:
+    """How many of the next jobs of the queue fit into one answer, and the bytes of their bodies;
+    one does, whatever its size. Of a queue without jobs as many as are wanted: they do not all
+    come at once."""
+    view, size = exchange.host.view, 0
     for fitting, job_id in enumerate(view.queued(exchange.path["queue"], count)):
         known = view.body(job_id, 0)
-        left -= known[1] if known is not None else 0
-        if left < 0:
-            return max(1, fitting)
-    return count
+        more = known[1] if known is not None else 0
+        if fitting and size + more > BODIES_MAX:
+            return fitting, size
+        size += more
+    return count, size
 
 
 async def _leased(jobs: list[list[Any]], slices: Slices) -> AsyncGenerator[bytes, None]:
@@ -159,7 +163,7 @@ def job_routes() -> list[Route]:
     routes = [
         Route(
             "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
-            " acknowledged before its RETRY. Fewer than count if their bodies have more than 8 MiB"
+            " acknowledged before its RETRY. Fewer than count if their bodies have more than 4 MiB"
             " together",
             (
                 Parameter("count", "Jobs at most", "integer", 1, 1, _COUNT_MAX),
