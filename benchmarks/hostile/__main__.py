@@ -21,6 +21,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,9 +79,7 @@ def measure_http(bench: Bench, only: str) -> None:
             continue
         line = one.data.split(b"\r\n")[0].decode()[:110]
         for count, secure in ((1, False), (_AT_ONCE, False), (_AT_ONCE, True)):
-            rows.at_once(
-                bench, line, count, secure, lambda s=secure, d=one.data: rows.http(bench, d, s)
-            )
+            rows.at_once(bench, line, count, secure, partial(rows.http, bench, one.data, secure))
 
 
 def measure_commands(bench: Bench, only: str) -> None:
@@ -90,13 +89,8 @@ def measure_commands(bench: Bench, only: str) -> None:
         line = b" ".join(word[:20] for word in argv[:8]).decode("latin-1")[:110]
         if re.search(only, line):
             for count, secure in ((1, False), (_AT_ONCE, True)):
-                rows.at_once(
-                    bench,
-                    line,
-                    count,
-                    secure,
-                    lambda s=secure, a=argv: rows.command(bench, a, s, _WAIT_S),
-                )
+                ask = partial(rows.command, bench, argv, secure, _WAIT_S)
+                rows.at_once(bench, line, count, secure, ask)
 
 
 def main() -> None:
