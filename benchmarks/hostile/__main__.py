@@ -79,7 +79,8 @@ def measure_http(bench: Bench, only: str) -> None:
             continue
         line = one.data.split(b"\r\n")[0].decode()[:110]
         for count, secure in ((1, False), (_AT_ONCE, False), (_AT_ONCE, True)):
-            rows.at_once(bench, line, count, secure, partial(rows.http, bench, one.data, secure))
+            sockets = [bench.connect(bench.http[secure], secure) for _ in range(count)]
+            rows.at_once(bench, line, sockets, secure, partial(rows.http, one.data))
 
 
 def measure_commands(bench: Bench, only: str) -> None:
@@ -89,8 +90,8 @@ def measure_commands(bench: Bench, only: str) -> None:
         line = b" ".join(word[:20] for word in argv[:8]).decode("latin-1")[:110]
         if re.search(only, line):
             for count, secure in ((1, False), (_AT_ONCE, True)):
-                ask = partial(rows.command, bench, argv, secure, _WAIT_S)
-                rows.at_once(bench, line, count, secure, ask)
+                sockets = [rows.reader(bench, secure) for _ in range(count)]
+                rows.at_once(bench, line, sockets, secure, partial(rows.command, argv, _WAIT_S))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing import Process, Queue
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.hostile.node import READER, Bench
 
@@ -19,11 +19,19 @@ _STREAM: Final = (
 _BATCH: Final = 100
 
 
-def at_once(bench: Bench, what: str, count: int, secure: bool, ask: Callable[[], Any]) -> None:
-    """Run ``ask`` so many times at once, and print what that did. It returns a word for the answer,
-    and its size."""
+#: Gets the answer on a connection: how it begins, and its size.
+Ask = Callable[[socket.socket], tuple[str, int]]
+
+
+def at_once(bench: Bench, what: str, sockets: list[socket.socket], secure: bool, ask: Ask) -> None:
+    """Ask on all connections at once, and print what that did. They are made before."""
     before, results = bench.forget_memory(), []
-    threads = [threading.Thread(target=lambda: results.append(ask())) for _ in range(count)]
+
+    def run(sock: socket.socket) -> None:
+        with sock:
+            results.append(ask(sock))
+
+    threads = [threading.Thread(target=run, args=(sock,)) for sock in sockets]
     bench.longest_ms()
     begun = time.perf_counter()
     for thread in threads:
@@ -36,40 +44,40 @@ def at_once(bench: Bench, what: str, count: int, secure: bool, ask: Callable[[],
     grown = bench.memory_mib() - before
     print(
         f"{longest:7.1f} ms  {grown:5} MiB  {took_s:6.2f} s  {size:7} KiB  {words:8}"
-        f" {count:3} {'TLS' if secure else '   '} {what}",
+        f" {len(sockets):3} {'TLS' if secure else '   '} {what}",
         flush=True,
     )
 
 
-def http(bench: Bench, data: bytes, secure: bool) -> tuple[str, int]:
+def http(data: bytes, sock: socket.socket) -> tuple[str, int]:
     """The status of the answer to a request by HTTP, and its size."""
-    with bench.connect(bench.http[secure], secure) as sock:
-        sock.sendall(data.replace(b"Host: localhost\r\n", _CLOSE, 1))
-        head, size = b"", 0
-        while chunk := sock.recv(1 << 20):
-            head, size = head or chunk[:100], size + len(chunk)
+    sock.sendall(data.replace(b"Host: localhost\r\n", _CLOSE, 1))
+    head, size = b"", 0
+    while chunk := sock.recv(1 << 20):
+        head, size = head or chunk[:100], size + len(chunk)
     return head.split(b" ")[1].decode() if head else "none", size
 
 
-def command(bench: Bench, argv: list[bytes], secure: bool, wait_s: float) -> tuple[str, int]:
-    """What a client gets that may only read: how the reply begins, and its size. A command that
-    waits is given up after a time."""
+def reader(bench: Bench, secure: bool) -> socket.socket:
+    """A client that may only read."""
+    sock = bench.connect(bench.resp[secure], secure)
+    sock.sendall(b"AUTH %b\r\n" % READER.encode())
+    sock.recv(100)
+    return sock
+
+
+def command(argv: list[bytes], wait_s: float, sock: socket.socket) -> tuple[str, int]:
+    """How the reply to a command begins, and its size. One that waits is given up after a time."""
     data = b"*%d\r\n" % len(argv) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in argv)
-    with bench.connect(bench.resp[secure], secure) as sock:
-        sock.sendall(b"AUTH %b\r\n" % READER.encode())
-        sock.recv(100)
-        sock.settimeout(wait_s)
-        head, size = b"", 0
-        try:
-            sock.sendall(data + b"PING\r\n")
-            tail = b""
-            while chunk := sock.recv(1 << 20):
-                head, size = head or chunk[:20], size + len(chunk)
-                tail = (tail + chunk[-7:])[-7:]
-                if tail.endswith(b"+PONG\r\n"):
-                    break
-        except (TimeoutError, ConnectionError):
-            pass
+    sock.settimeout(wait_s)
+    head, tail, size = b"", b"", 0
+    try:
+        sock.sendall(data + b"PING\r\n")
+        while not tail.endswith(b"+PONG\r\n") and (chunk := sock.recv(1 << 20)):
+            head, size = head or chunk[:20], size + len(chunk)
+            tail = (tail + chunk[-7:])[-7:]
+    except (TimeoutError, ConnectionError):
+        pass
     return head.split(b"\r")[0][:8].decode("latin-1") or "none", size
 
 
