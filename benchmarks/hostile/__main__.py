@@ -36,7 +36,7 @@ _ENDLESS: Final = "GET /api/v1/events"
 #: Pages that are not in the description of the API.
 _PAGES: Final = ("/metrics", "/metrics/detailed", "/console/main.js", "/api/v1/openapi.json")
 #: Commands that wait are given up after so long.
-_WAIT_S: Final = 2.0
+_WAIT_S: Final = 5.0
 
 
 def arguments() -> argparse.Namespace:
