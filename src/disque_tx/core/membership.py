@@ -26,6 +26,7 @@ from disque_tx.busmessages import (
     CAN_LOADED,
     CAN_MATCH,
     CAN_QUERY,
+    CAN_REPAIR,
     CAN_TABLES,
 )
 from disque_tx.core.addresses import (
@@ -121,7 +122,14 @@ class Membership:
         self.meets_refused: i64 = 0
         self.standing: Standing = Standing()
         self.features: i64 = (
-            CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_ASK
+            CAN_TABLES
+            | CAN_BULK
+            | CAN_KEYS
+            | CAN_QUERY
+            | CAN_MATCH
+            | CAN_LOADED
+            | CAN_REPAIR
+            | CAN_ASK
         )
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}

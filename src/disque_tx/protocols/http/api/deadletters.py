@@ -16,7 +16,7 @@ from disque_tx.protocols.http.asking import PROCESSES, Asked, ask, several
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.holders import Place, at_one, bodies, holders, queued
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import NAME_BYTES, Route
 from disque_tx.protocols.http.slices import Share
 from disque_tx.protocols.http.streaming import listing
 from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
@@ -25,6 +25,8 @@ from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
 _LISTED_MAX: Final = 100
 _REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
+#: What the names of queues of dead letters begin with; those too long for a queue are cut.
+_PREFIX: Final = b"dead:"
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
 #: Bytes of a letter that a list reads, and of all letters; longer ones are listed by this reason.
@@ -65,7 +67,7 @@ async def _entries(
 async def _letters(exchange: Exchange, count: int) -> tuple[list[Place], Asked]:
     """Letters in their queue, oldest first, then those that came from the log and are not queued
     again yet. Of several processes each has a part of them."""
-    name = b"dead:" + exchange.path["queue"]
+    name = (_PREFIX + exchange.path["queue"])[:NAME_BYTES]
     places, asked = await queued(exchange, name, count)
     found = {place.job_id: place for place in places}
     counts = await ask(exchange, PROCESSES, b"COUNTS", name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.bodies import with_body
+from disque_tx.protocols.http.api.bodies import BODIES_MAX, PART_BYTES, with_body
 from disque_tx.protocols.http.api.values import (
     NUMBER,
     REAL,
@@ -25,7 +25,8 @@ from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.holders import act, at_one, holders
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
-from disque_tx.protocols.http.streaming import listing
+from disque_tx.protocols.http.slices import SLICE_BYTES, Slices
+from disque_tx.protocols.http.streaming import encoded
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
@@ -55,16 +56,46 @@ SHOWN: Final = schema(
 
 async def lease(exchange: Exchange) -> Reply:
     """GETJOB; a client that goes away meanwhile takes no job with it."""
-    count, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    wanted, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    count, size = _fitting(exchange, wanted)
+    if size > SLICE_BYTES:
+        await exchange.slices.turn()  # many that lease much at once take turns
+        count, _size = _fitting(exchange, wanted)
     how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
     options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
     jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
-    return Reply(listing("jobs", _rows(jobs or []), {}))
+    return Reply(_leased(jobs or [], exchange.slices))
 
 
-async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
-    for job in jobs:
-        yield job_value(job)
+def _fitting(exchange: Exchange, count: int) -> tuple[int, int]:
+    """How many of the next jobs of the queue fit into one answer, and the bytes of their bodies;
+    one does, whatever its size. Of a queue without jobs as many as are wanted: they do not all
+    come at once."""
+    view, size = exchange.host.view, 0
+    for fitting, job_id in enumerate(view.queued(exchange.path["queue"], count)):
+        known = view.body(job_id, 0)
+        more = known[1] if known is not None else 0
+        if fitting and size + more > BODIES_MAX:
+            return fitting, size
+        size += more
+    return count, size
+
+
+async def _leased(jobs: list[list[Any]], slices: Slices) -> AsyncGenerator[bytes, None]:
+    """The answer, in pieces that are short also where a body is not."""
+    yield b'{"jobs":['
+    for number, job in enumerate(jobs):
+        if number:
+            yield b","
+        queue, job_id, body, *rest = job
+        if len(body) <= PART_BYTES:
+            yield encoded(job_value(job))
+            continue
+        values = job_value([queue, job_id, b"", *rest])
+        del values["body"]
+        async for piece in with_body(values, body, slices):
+            yield piece
+    yield b"]}"
 
 
 async def show(exchange: Exchange) -> dict[str, Any] | Reply:
@@ -144,7 +175,8 @@ def job_routes() -> list[Route]:
     routes = [
         Route(
             "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
-            " acknowledged before its RETRY",
+            " acknowledged before its RETRY. Fewer than count if their bodies have more than 4 MiB"
+            " together",
             (
                 Parameter("count", "Jobs at most", "integer", 1, 1, _COUNT_MAX),
                 Parameter("wait_ms", "Wait so long for one", "integer", 0, 0, _TIMEOUT_MS_MAX),

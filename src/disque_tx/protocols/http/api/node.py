@@ -12,7 +12,7 @@ from disque_tx.protocols.http.routes import Parameter, Route
 
 _CLIENTS_MAX: Final = 1_000
 #: Clients, and entries of the slow log, of one question.
-_ROWS: Final = 500
+_ROWS: Final = 100
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
 #: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
 _NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
