@@ -10,8 +10,17 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.counts import NODES
-from disque_tx.protocols.http.api.values import FLAG, NUMBER, ROOT, TEXT, array, schema, text, url
+from disque_tx.protocols.http.api.values import (
+    FLAG,
+    NODES,
+    NUMBER,
+    ROOT,
+    TEXT,
+    array,
+    schema,
+    text,
+    url,
+)
 from disque_tx.protocols.http.asking import PROCESSES, Asked, ask, several
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.holders import Place, at_one, bodies, holders, queued

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.counts import NODES, nodes_value
 from disque_tx.protocols.http.api.values import (
     FLAG,
+    NODES,
     NUMBER,
     ROOT,
     TEXT,
     array,
+    nodes_value,
     schema,
     take_flag,
     take_ids,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.counts import NODES
-from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text
+from disque_tx.protocols.http.api.values import NODES, NUMBER, ROOT, TEXT, array, schema, text
 from disque_tx.protocols.http.asking import SCOPE, ask, scope_of, source
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.routes import Parameter, Route

@@ -10,10 +10,10 @@ import attrs
 
 from disque_tx.namepatterns import NamePattern
 from disque_tx.protocols.http.api.bodies import SHOWN_BODY, queued_jobs
-from disque_tx.protocols.http.api.counts import NODES
 from disque_tx.protocols.http.api.pausing import keep_pause
 from disque_tx.protocols.http.api.values import (
     FLAG,
+    NODES,
     NUMBER,
     REAL,
     ROOT,

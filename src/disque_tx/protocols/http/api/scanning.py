@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.bodies import BEGINNING, BODY_MAX, SHOWN_BODY, Bodies
-from disque_tx.protocols.http.api.counts import NODES
 from disque_tx.protocols.http.api.jobs import SHOWN
-from disque_tx.protocols.http.api.values import ROOT, TEXT, array, pairs, schema, text, url
+from disque_tx.protocols.http.api.values import NODES, ROOT, TEXT, array, pairs, schema, text, url
 from disque_tx.protocols.http.asking import PROCESSES, Asked, ask, process_numbers, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.holders import Place, bodies, holders

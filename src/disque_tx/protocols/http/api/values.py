@@ -130,3 +130,12 @@ def schema(**members: dict[str, Any]) -> dict[str, Any]:
 def array(items: dict[str, Any]) -> dict[str, Any]:
     """The schema of an array."""
     return {"type": "array", "items": items}
+
+
+def nodes_value(reply: dict[bytes, Any]) -> dict[str, Any]:
+    """Which nodes are counted."""
+    return {"nodes": reply[b"nodes"], "nodes_missing": [text(i) for i in reply[b"nodes-missing"]]}
+
+
+#: Which nodes are counted, in every answer.
+NODES: Final = {"nodes": NUMBER, "nodes_missing": array(TEXT)}
