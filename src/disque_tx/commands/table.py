@@ -4,6 +4,7 @@ ours (section 26).
 
 from __future__ import annotations
 
+from disque_tx.commands import asking
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.base.registry import Command, Registry
@@ -97,5 +98,6 @@ def standard_registry() -> Registry:
             Command(b"waitjob", -2, "readonly fast", overview.waitjob),
             Command(b"qmove", -3, "write denyoom", retries.qmove),
             Command(b"schedule", -2, "admin", schedules.schedule),
+            Command(b"ask", -3, "admin", asking.ask),
         ]
     )

@@ -17,7 +17,14 @@ from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.tablefile import TableFiles
 from disque_tx.engine.turns import Turns
-from disque_tx.messages.bus import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.messages.bus import (
+    CAN_BULK,
+    CAN_LOADED,
+    CAN_MATCH,
+    CAN_QUERY,
+    CAN_REPAIR,
+    CAN_TABLES,
+)
 from disque_tx.messages.events import EventSink
 from disque_tx.sim.world.disk import Disk
 from disque_tx.sim.world.network import Network
@@ -38,7 +45,7 @@ class MachineSettings:
     node_timeout_ms: int = 3000
     maxmemory: int = 0
     password: bytes = b""
-    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
+    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
 
 

@@ -8,9 +8,9 @@ from twisted.internet.testing import MemoryReactor
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.services.processes.channel import Channel, Message, pair
-from disque_tx.services.processes.member.summedinfo import SUMMED, fields
 from disque_tx.services.processes.parent.balance import WAITING_MAX, Balance
 from disque_tx.services.processes.parent.memorychildren import MemoryChild
+from disque_tx.services.processes.summedinfo import SUMMED, fields
 
 
 class BalanceTests(SynchronousTestCase):
@@ -190,8 +190,9 @@ class FigureTests(SynchronousTestCase):
             for number in (1, 2)
         ]
         rows.append({**known, "number": 3, "restarts": 2, "state": "down", "figures": {}})
-        shown = dict(fields(rows))
+        shown = dict(fields(rows, {"total_jobs_added": 40}))
         self.assertEqual("3", shown["processes"])
+        self.assertEqual("43", shown["all_total_jobs_added"])
         self.assertEqual("3", shown["all_registered_jobs"])
         node = "a" * 40
         self.assertEqual(

@@ -11,15 +11,12 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.protocols.http.api.queues.queuelists import queues_of
+from disque_tx.protocols.http.server.asking import PROCESSES, Asked
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import NAME_BYTES
-from disque_tx.protocols.http.server.slices import (
-    COMPARISONS_PER_BYTE,
-    SLICE_BYTES,
-    Share,
-    all_queues,
-)
+from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share
 
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
 #: About what stands in a line around the name of a queue.
@@ -150,7 +147,7 @@ async def queue_metrics(
     """The text of these families. All queues of a family stand together, as the format wants it, so
     the figures are collected first, of one walk over all queues."""
     figures, share = Figures(families), Share(exchange.slices)
-    async for some in all_queues(exchange.host, exchange.slices):
+    async for some in queues_of(exchange, PROCESSES, Asked()):
         for queue in some:
             await share.spend(wanted.cost(queue.name))
             if wanted.matches(queue.name):

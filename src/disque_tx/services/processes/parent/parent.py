@@ -24,6 +24,7 @@ from disque_tx.services.bus.endpoints import first_address
 from disque_tx.services.machine.process import Watchdog, notify
 from disque_tx.services.processes import settings as shares
 from disque_tx.services.processes.channel import Message
+from disque_tx.services.processes.gathering import ENDED
 from disque_tx.services.processes.parent import surplus as leftovers
 from disque_tx.services.processes.parent.balance import Balance
 from disque_tx.services.processes.parent.children import (
@@ -33,6 +34,7 @@ from disque_tx.services.processes.parent.children import (
 )
 from disque_tx.services.processes.parent.handover import FrontListeners
 from disque_tx.services.processes.parent.joining import Joining
+from disque_tx.services.processes.parent.kept import Kept
 from disque_tx.services.processes.parent.reports import Reports
 from disque_tx.services.processes.parent.supervision import Supervision
 
@@ -71,6 +73,7 @@ class Parent(MultiService):
         self._listening = False
         self._serving = False
         self._all_serve = False
+        self._kept = Kept()
         self._joining = Joining(self._reports, self._supervision.members)
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
@@ -174,10 +177,19 @@ class Parent(MultiService):
         elif kind == "report":
             self._reported(number, rest[0])
         elif kind == "ask":
-            for other, member in supervision.members.items():
-                if member.child is not None and other != number:
-                    member.child.send(["asked", number, *rest])
+            self._kept.seen(number, rest.pop())
+            self._send(number, ["answered", ENDED, *rest, self._kept.figures])
+            self._send_others(number, ["asked", number, *rest])
+        elif kind == "follow":
+            self._send_others(number, ["followed", number, *rest])
+        elif kind == "events":
+            self._send(rest[0], ["happened", *rest[1:]])
+        elif kind == "late":
+            self._send(number, ["answered", ENDED, rest[0], self._kept.also(rest[1])])
+        elif kind == "counted":
+            self._kept.seen(number, rest[0])
         elif kind == "answer":
+            self._kept.seen(number, rest[2])
             self._send(rest[0], ["answered", number, *rest[1:]])
         elif kind == "set":
             self._set(rest[0], rest[1])
@@ -219,6 +231,11 @@ class Parent(MultiService):
         if member is not None and member.child is not None:
             member.child.send(message)
 
+    def _send_others(self, number: int, message: Message) -> None:
+        for other in self._supervision.members:
+            if other != number:
+                self._send(other, message)
+
     def _send_all(self, message: Message) -> None:
         for member in self._supervision.members.values():
             if member.child is not None:
@@ -226,7 +243,7 @@ class Parent(MultiService):
 
     def _spread_reports(self) -> None:
         processes = self._reports.for_children(self._meeting_ip, self._reactor.seconds())
-        self._send_all(["status", self._reports.host_ip, processes])
+        self._send_all(["status", self._reports.host_ip, processes, self._reports.counted])
 
     def _take_connections(self, numbers: list[int]) -> None:
         """These processes serve clients, as far as they are wanted."""
@@ -238,6 +255,7 @@ class Parent(MultiService):
         self._balance.remove(number)
         self._joining.end(number)
         self._reports.ended(number)
+        self._kept.ended(number)
         self._supervision.ended(number, how)
 
     # -- from the supervision ----------------------------------------------------------------
