@@ -58,6 +58,7 @@ class OperatorTests(SynchronousTestCase):
         self.assertEqual({"pass"}, self.changes("a.b = c"))
         self.assertEqual({"pass"}, self.changes("raise error"))
         self.assertEqual({"return None"}, self.changes("return x"))
+        self.assertEqual({"return True"}, self.changes("return False"))
         self.assertEqual({"continue"}, self.changes("while x: break") - {"while not x:"})
 
     def test_arguments(self) -> None:
@@ -83,6 +84,7 @@ class OperatorTests(SynchronousTestCase):
     def test_boundaries(self) -> None:
         """What is compared with a number is counted as equal when it is less."""
         self.assertIn("x = a <= 1", self.changes("x = a == 1"))
+        self.assertNotIn("x = len(a) <= 0", self.changes("x = len(a) == 0"))
 
     def test_old_state(self) -> None:
         """What a loop sets back for its next round keeps its value."""
