@@ -25,6 +25,7 @@ from tests.mutation.sample import PACKAGE, ROOT, packages_of
 _MORE: Final = {
     "core": ["commands", "stateful"],
     "commands": ["core", "stateful"],
+    "engine": ["services"],
     "wire": ["commands", "core", "engine"],
 }
 #: Packages whose tests are those beside a file, for all together start Spark many times.
