@@ -14,7 +14,7 @@ from tests.mutation.choice import tests_for
 from tests.mutation.results import CAUGHT, EQUIVALENT, NOT_TRIED, SURVIVED, Result
 from tests.mutation.sample import Drawn, equivalent
 
-#: The processor time that one lot of tests may take; three times as long in real time.
+#: The processor time that one lot of tests may take.
 LIMIT_S: Final = 120
 #: A test that is run alone, to see whether it passes without a defect.
 _ALONE_S: Final = 30

@@ -25,6 +25,8 @@ from tests.mutation.operators import planted
 
 #: The memory limit of a mutant.
 _MEMORY_BYTES: Final = 2 << 30
+#: How long a test may take in real time. Those of Spark may take as long as all of a lot.
+_TEST_S: Final = 20
 #: What most tests import, and what takes longest. Nothing that installs a reactor.
 _LIBRARIES: Final = (
     "cryptography.x509",
@@ -41,7 +43,7 @@ _LIBRARIES: Final = (
 
 
 class Tests(NamedTuple):
-    """Test modules, or single tests, and how long they may run."""
+    """Test modules, or single tests, and how much processor time they may take together."""
 
     names: tuple[str, ...]
     limit_s: int
@@ -79,10 +81,15 @@ class Planter(PathFinder):
 
 
 class _Reporter(MinimalReporter):
-    """Writes which test failed first to a file."""
+    """Writes which test failed first to a file, and ends the process when one takes too long."""
 
     failed = ""
     report: int
+    test_s: int
+
+    def startTest(self, method: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.test_s)
+        super().startTest(method)
 
     def addError(self, test: object, error: object) -> None:
         self._note(test)
@@ -132,9 +139,10 @@ def _run(module: str, index: int, tests: Tests, folder: str) -> bool:
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = f"{folder}/hypothesis"
-    signal.setitimer(signal.ITIMER_REAL, 3 * tests.limit_s)
     resource.setrlimit(resource.RLIMIT_CPU, (tests.limit_s, tests.limit_s))
-    if not any(name.startswith("tests.spark") for name in tests.names):
+    spark = any(name.startswith("tests.spark") for name in tests.names)
+    _Reporter.test_s = tests.limit_s if spark else min(tests.limit_s, _TEST_S)
+    if not spark:
         # A Java machine reserves far more addresses than it uses memory.
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     if module:

@@ -1,0 +1,87 @@
+"""A node in a thread of the tests, and the program ``disque`` run on it in the same process."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from twisted.internet.selectreactor import SelectReactor
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.programs.client import main
+from disque_tx.client.blocking.client import Disque
+from disque_tx.engine.calendar import CronCalendar
+from tests.acceptance.resp import Connection
+from tests.services.runningnode import RunningNode
+
+
+class LiveNode:
+    """One node without files and a bus, with a reactor of its own, on a port of 127.0.0.1."""
+
+    def __init__(self) -> None:
+        self.reactor: Any = SelectReactor()
+        self.node = RunningNode(self.reactor)
+        self.node.node.recurring.calendar = CronCalendar()
+        self.node.node.recurring.begin(0)
+        listening = self.reactor.listenTCP(0, self.node.factory, interface="127.0.0.1")
+        self.port: int = listening.getHost().port
+        self.address = f"127.0.0.1:{self.port}"
+        self._thread = threading.Thread(
+            target=self.reactor.run, kwargs={"installSignalHandlers": False}, daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more clients."""
+        self.reactor.callFromThread(self._stop)
+        self._thread.join()
+
+    def _stop(self) -> None:
+        self.node.stop()
+        self.reactor.stop()
+
+
+class _Text(io.TextIOWrapper):
+    """A standard stream in memory."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._bytes = io.BytesIO(content)
+        super().__init__(self._bytes, encoding="utf-8", write_through=True)
+
+    def text(self) -> str:
+        """What was written."""
+        self.flush()
+        return self._bytes.getvalue().decode()
+
+
+class VerbCase(SynchronousTestCase):
+    """A node, a client of it, and the program."""
+
+    def setUp(self) -> None:
+        self.node = LiveNode()
+        self.addCleanup(self.node.stop)
+        self.client = Disque(f"disque://{self.node.address}")
+        self.addCleanup(self.client.close)
+
+    def connect(self) -> Connection:
+        """A connection to the node, for any request."""
+        connection = Connection(("127.0.0.1", self.node.port))
+        self.addCleanup(connection.close)
+        return connection
+
+    def disque(
+        self, *words: str | float, stdin: bytes = b"", port: int | None = None
+    ) -> tuple[int, str, str]:
+        """Run the program to its end: exit status, output and error output."""
+        out, err = _Text(), _Text()
+        given = self.patch(sys, "stdin", _Text(stdin))
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                status = main(["-p", str(port or self.node.port), *map(str, words)])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        given.restore()
+        return status, out.text(), err.text()
