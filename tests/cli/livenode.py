@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -15,20 +16,26 @@ from disque_tx.cli.programs.client import main
 from disque_tx.client.blocking.client import Disque
 from disque_tx.engine.calendar import CronCalendar
 from tests.acceptance.resp import Connection
+from tests.commands.desk import ME
 from tests.services.runningnode import RunningNode
 
 
 class LiveNode:
-    """One node without files and a bus, with a reactor of its own, on a port of 127.0.0.1."""
+    """One node without files and a bus, with a reactor of its own, on a port of 127.0.0.1.
+    ``prepare`` may add listeners before the reactor runs. ``name``: the node's ID."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, prepare: Callable[[LiveNode], object] | None = None, name: bytes = ME
+    ) -> None:
         self.reactor: Any = SelectReactor()
-        self.node = RunningNode(self.reactor)
+        self.node = RunningNode(self.reactor, name=name)
         self.node.node.recurring.calendar = CronCalendar()
         self.node.node.recurring.begin(0)
         listening = self.reactor.listenTCP(0, self.node.factory, interface="127.0.0.1")
         self.port: int = listening.getHost().port
         self.address = f"127.0.0.1:{self.port}"
+        if prepare is not None:
+            prepare(self)
         self._thread = threading.Thread(
             target=self.reactor.run, kwargs={"installSignalHandlers": False}, daemon=True
         )
