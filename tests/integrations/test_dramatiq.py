@@ -8,7 +8,7 @@ from dramatiq import Consumer, Message, MessageProxy
 from dramatiq.errors import ConnectionFailed
 
 from disque_tx.client.errors import OutOfMemory
-from disque_tx.integrations.dramatiq import DisqueBroker
+from disque_tx.integrations.dramatiq import DisqueBackend, DisqueBroker
 from tests.client.scripted import HANG_UP
 from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
 
@@ -124,3 +124,20 @@ class ConsumerTests(FrameworkCase):
             {"DELAY": "2", "RETRY": "60", "TTL": str(10 * 86_400 + 2)},
             {name: found[name] for name in ("DELAY", "RETRY", "TTL")},
         )
+
+
+class BackendTests(FrameworkCase):
+    """Results of dramatiq."""
+
+    def test_stored(self) -> None:
+        """A result is a job that is kept for its time, and that nobody fetches."""
+        backend = DisqueBackend(self.scripted.address, replicate=2)
+        message: Message[Any] = Message(
+            queue_name="default", actor_name="send", args=(), kwargs={}, options={}
+        )
+        backend.store_result(message, {"total": 5}, 60_000)
+        (words,) = self.asked()
+        self.assertEqual("ADDJOB", words[0])
+        self.assertIn("total", words[2])
+        self.assertEqual("2", words[words.index("REPLICATE") + 1])
+        self.assertEqual("60", words[words.index("TTL") + 1])

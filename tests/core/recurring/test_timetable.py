@@ -201,6 +201,7 @@ class ForeignTests(TimetableCase):
             good.replace(b"skip", b"?"),
         ]
         values += [good.replace(b" 0 ", b" 7 ", 1), good.replace(b"-1 -1", b"-1 70000000000", 1)]
+        values.append(good.replace(b" -1 0\n", b" %d 0\n" % (1 << 63)))
         values.append(good.replace(b'"@daily"', b'"EVERY 0"'))
         for number, value in enumerate(values):
             name = b"%d" % number

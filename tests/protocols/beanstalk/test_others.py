@@ -155,6 +155,7 @@ class TubeTests(BeanstalkCase):
             b"OK 21\r\n---\n- default\n- resp\n\r\n", self.client().send(b"list-tubes\r\n")
         )
         self.assertEqual(b"1", self.stat(b"current-jobs-ready", b"stats-tube resp"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-reserved", b"stats-tube default"))
         self.assertEqual(b"NOT_FOUND\r\n", self.client().send(b"stats-tube none\r\n"))
 
     def test_flushed(self) -> None:

@@ -1,0 +1,37 @@
+"""``disque workers``."""
+
+from __future__ import annotations
+
+import json
+
+from disque_tx.worker.status import WorkerStatus
+from tests.cli.livenode import VerbCase
+
+
+class WorkersTests(VerbCase):
+    """One node, and its connections."""
+
+    def test_all_connections(self) -> None:
+        """Every worker is listed once, however many connections it has, with its newest status,
+        and also if its connection is the last in the node's list."""
+        for held, name in ((1, "a"), (2, "b"), (3, "c")):
+            status = WorkerStatus(name, 4, held, ("mail", None))
+            self.connect().call("CLIENT", "SETNAME", status.encoded())
+        self.connect().call("CLIENT", "SETNAME", WorkerStatus("a", 4, 1, ("mail",)).encoded())
+        self.connect().call("CLIENT", "SETNAME", "someone")
+        status, output, errors = self.disque("workers", "--json")
+        rows = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual((0, ""), (status, errors))
+        self.assertEqual(
+            [("a", 1), ("b", 2), ("c", 3)], [(row["worker"], row["held"]) for row in rows]
+        )
+        self.assertEqual([["127.0.0.1"]] * 3, [row["hosts"] for row in rows])
+        self.assertEqual([[self.node.address]] * 3, [row["nodes"] for row in rows])
+
+    def test_last_of_the_list(self) -> None:
+        """A worker with a single connection, the newest one, is listed."""
+        status = WorkerStatus("w", 4, 1, ("mail",)).encoded()
+        found = [line for line in self.disque("workers")[1].splitlines() if line.startswith("w")]
+        self.assertEqual([], found[1:])
+        self.connect().call("CLIENT", "SETNAME", status)
+        self.assertIn("mail", self.disque("workers")[1])
