@@ -1,15 +1,20 @@
-"""The program ``disque``, run in processes of its own."""
+"""The program ``disque``, most of it run in processes of its own."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import socket
+import sys
 from subprocess import CompletedProcess
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import __version__
 from disque_tx.cli.connection import encode
+from disque_tx.cli.options import parse
+from disque_tx.cli.programs.client import _style
 from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer, unused_port
 from tests.cli.program import run
 
@@ -232,3 +237,28 @@ class ClientTests(SynchronousTestCase):
         large_modules = (b"twisted", b"prompt_toolkit", b"attr", b"rich", b"argparse", b"asyncio")
         for module in (*large_modules, b"click", b"redis", b"ssl", b"json"):
             self.assertNotIn(module, loaded)
+
+
+class _Terminal(io.StringIO):
+    """A terminal in memory."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class StyleTests(SynchronousTestCase):
+    """Colours, and the form of replies."""
+
+    def test_colour(self) -> None:
+        """Colours are for terminals, and for people who did not say that they want none."""
+        self.patch(sys, "stdout", _Terminal())
+        self.patch(os, "environ", {})
+        style = _style(parse([], {}))
+        self.assertEqual(("formatted", True), (style.form, style.colour))
+        for name, value in (("NO_COLOR", ""), ("TERM", "dumb")):
+            self.patch(os, "environ", {name: value})
+            self.assertFalse(_style(parse([], {})).colour, name)
+        self.patch(os, "environ", {})
+        self.patch(sys, "stdout", io.StringIO())
+        style = _style(parse([], {}))
+        self.assertEqual(("raw", False), (style.form, style.colour))
