@@ -110,6 +110,9 @@ class ScanTests(SynchronousTestCase):
         report = check(record(b"LOADJOB") + record(b"DELJOB", JOB_ID, JOB_ID))
         self.assertEqual(2, report.damaged)
         self.assertEqual("LOADJOB has 0 arguments instead of one", report.damage)
+        for name in (b"NOTEJOB", b"HOLDKEY", b"FREEKEY"):
+            report = check(record(name, b"a", b"b"))
+            self.assertEqual(f"{name.decode()} has 2 arguments instead of one", report.damage)
 
     def test_foreign_records(self) -> None:
         """Commands that no server writes are counted."""

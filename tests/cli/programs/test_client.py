@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx import __version__
 from disque_tx.cli.connection import encode
 from disque_tx.cli.options import parse
-from disque_tx.cli.programs.client import _style
+from disque_tx.cli.programs.client import _style, main
 from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer, unused_port
 from tests.cli.program import run
 
@@ -244,6 +244,18 @@ class _Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+class WordsTests(SynchronousTestCase):
+    """Where the words of the command line come from."""
+
+    def test_of_the_process(self) -> None:
+        """The installed program reads all words behind its name."""
+        out = io.StringIO()
+        self.patch(sys, "argv", ["disque", "--version"])
+        self.patch(sys, "stdout", out)
+        self.assertEqual(0, main())
+        self.assertEqual(f"disque {__version__}\n", out.getvalue())
 
 
 class StyleTests(SynchronousTestCase):
