@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from twisted.internet.selectreactor import SelectReactor
@@ -52,16 +55,25 @@ class LiveNode:
 
 
 class _Text(io.TextIOWrapper):
-    """A standard stream in memory."""
+    """A standard stream, as a file without a name."""
 
-    def __init__(self, content: bytes = b"") -> None:
-        self._bytes = io.BytesIO(content)
-        super().__init__(self._bytes, encoding="utf-8", write_through=True)
+    def __init__(self) -> None:
+        self._file = TemporaryFile()
+        super().__init__(self._file, encoding="utf-8", write_through=True)
 
     def text(self) -> str:
         """What was written."""
         self.flush()
-        return self._bytes.getvalue().decode()
+        self._file.seek(0)
+        return self._file.read().decode()
+
+
+def _piped(content: bytes) -> io.TextIOWrapper:
+    """A standard input that is a pipe, which has room for this."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(content)
+    return io.TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8")
 
 
 class VerbCase(SynchronousTestCase):
@@ -72,6 +84,27 @@ class VerbCase(SynchronousTestCase):
         self.addCleanup(self.node.stop)
         self.client = Disque(f"disque://{self.node.address}")
         self.addCleanup(self.client.close)
+
+    def call(self, *words: bytes | str | int) -> Any:
+        """A request to the node, on a connection of its own."""
+        return self.connect().call(*words)
+
+    def add(self, queue: str, *bodies: bytes | str, **options: int) -> None:
+        """ADDJOB for each body; options by their names."""
+        words = [word for name, value in options.items() for word in (name.upper(), value)]
+        connection = self.connect()
+        for body in bodies:
+            connection.call("ADDJOB", queue, body, 0, *words)
+
+    def length(self, queue: str) -> int:
+        """The length of a queue."""
+        return int(self.call("QLEN", queue))
+
+    def folder(self) -> Path:
+        """A new and empty folder."""
+        path = Path(self.mktemp()).resolve()
+        path.mkdir(parents=True)
+        return path
 
     def connect(self) -> Connection:
         """A connection to the node, for any request."""
@@ -84,11 +117,15 @@ class VerbCase(SynchronousTestCase):
     ) -> tuple[int, str, str]:
         """Run the program to its end: exit status, output and error output."""
         out, err = _Text(), _Text()
-        given = self.patch(sys, "stdin", _Text(stdin))
+        said = _piped(stdin)
+        given = self.patch(sys, "stdin", said)
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 status = main(["-p", str(port or self.node.port), *map(str, words)])
         except SystemExit as end:
             status = int(end.code or 0)
         given.restore()
-        return status, out.text(), err.text()
+        found = status, out.text(), err.text()
+        for stream in (said, out, err):
+            stream.close()
+        return found

@@ -18,7 +18,7 @@ class FunctionProcessTests(SynchronousTestCase):
         self.idle: list[_FunctionProcess] = []
         self.process = _FunctionProcess(None, self.idle.append)
         self.transport: Any = StringTransport()
-        self.process.transport = self.transport
+        self.process.makeConnection(self.transport)
 
     def test_used_again(self) -> None:
         """After its answer the process is there for the next job: it is not started again for

@@ -15,8 +15,8 @@ class WorkersTests(VerbCase):
         """Every worker is listed once, however many connections it has, with its newest status,
         and also if its connection is the last in the node's list."""
         for held, name in ((1, "a"), (2, "b"), (3, "c")):
-            status = WorkerStatus(name, 4, held, ("mail", None))
-            self.connect().call("CLIENT", "SETNAME", status.encoded())
+            worker = WorkerStatus(name, 4, held, ("mail", None))
+            self.connect().call("CLIENT", "SETNAME", worker.encoded())
         self.connect().call("CLIENT", "SETNAME", WorkerStatus("a", 4, 1, ("mail",)).encoded())
         self.connect().call("CLIENT", "SETNAME", "someone")
         status, output, errors = self.disque("workers", "--json")
