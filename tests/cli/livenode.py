@@ -58,7 +58,7 @@ class _Text(io.TextIOWrapper):
     """A standard stream, as a file without a name."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile()
+        self._file = TemporaryFile()  # noqa: SIM115  closed with the stream
         super().__init__(self._file, encoding="utf-8", write_through=True)
 
     def text(self) -> str:
