@@ -96,7 +96,8 @@ class WaitQueueTests(SynchronousTestCase):
         self.clock = Clock()
         self.expired: list[Any] = []
         self.queue = WaitQueue(1, self.clock, self.expired.append)
-        self.connection: Any = _Connection(WAITING)
+        connection: Any = _Connection(WAITING)
+        self.connection = connection
         self.calls: list[Any] = [_Call() for _ in range(3)]
         self.queue.acquire(self.connection)
         for call in self.calls:

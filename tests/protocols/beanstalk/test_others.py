@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.memory import MemoryControl
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.protocols.beanstalk.others import KICKS_MAX
 from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
@@ -83,6 +84,7 @@ class ReservedTests(BeanstalkCase):
     def fill_disk(self, full: bool) -> None:
         """Nothing can be written to the log, or it can again."""
         self.server.troubled = full
+        assert isinstance(self.control, MemoryControl)
         self.control.log_error = "No space left on device" if full else ""
 
     def test_only_its_client(self) -> None:
