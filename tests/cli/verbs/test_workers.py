@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from disque_tx.cli.verbs.workers import connections
 from disque_tx.worker.status import WorkerStatus
 from tests.cli.livenode import VerbCase
 
@@ -29,9 +30,12 @@ class WorkersTests(VerbCase):
         self.assertEqual([[self.node.address]] * 3, [row["nodes"] for row in rows])
 
     def test_last_of_the_list(self) -> None:
-        """A worker with a single connection, the newest one, is listed."""
-        status = WorkerStatus("w", 4, 1, ("mail",)).encoded()
-        found = [line for line in self.disque("workers")[1].splitlines() if line.startswith("w")]
-        self.assertEqual([], found[1:])
-        self.connect().call("CLIENT", "SETNAME", status)
-        self.assertIn("mail", self.disque("workers")[1])
+        """No line of a node's list is left out, wherever the worker stands in it."""
+        name = WorkerStatus("w", 4, 1, ("mail",)).encoded()
+        lines = [b"id=%d addr=10.0.0.1:5 age=7 idle=3 name=%b" % (n, name.encode()) for n in (1, 2)]
+        for listing in (lines[:1], lines):
+            found = list(connections("n:1", b"\n".join(listing)))
+            self.assertEqual(len(listing), len(found))
+            self.assertEqual(
+                (3, 7, ["10.0.0.1"]), (found[-1].idle_s, found[-1].age_s, found[-1].hosts)
+            )
