@@ -26,7 +26,7 @@ from tests.mutation.operators import planted
 #: The memory limit of a mutant.
 _MEMORY_BYTES: Final = 2 << 30
 #: How long a test may take in real time. Those of Spark may take as long as all of a lot.
-_TEST_S: Final = 20
+_TEST_S: Final = 60
 #: What most tests import, and what takes longest. Nothing that installs a reactor.
 _LIBRARIES: Final = (
     "cryptography.x509",
