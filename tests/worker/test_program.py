@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -40,4 +40,5 @@ class SignalTests(SynchronousTestCase):
             )
             handlers = [call for call in reactor.calls if call is _on_signals]
             running.cancel()
+            self.failureResultOf(running, CancelledError)
             self.assertEqual(expected, handlers)
