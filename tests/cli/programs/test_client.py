@@ -258,6 +258,18 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(f"disque {__version__}\n", out.getvalue())
 
 
+class StatTests(SynchronousTestCase):
+    """``disque --stat``."""
+
+    def test_refused(self) -> None:
+        """A script sees by the status that there were no figures."""
+        server = ScriptedServer(*[b"-NOAUTH Authentication required.\r\n"] * 2)
+        self.addCleanup(server.stop)
+        self.patch(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+        self.patch(sys, "stderr", io.StringIO())
+        self.assertEqual(1, main(["-p", str(server.port), "--stat"]))
+
+
 class StyleTests(SynchronousTestCase):
     """Colours, and the form of replies."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +20,17 @@ from tests.engine.aof.bench import Lines
 
 
 class _Child(MemoryChild):
-    """A child that the parent spawns. ``say``: it sends a message; ``end``: it ends."""
+    """A child that the parent spawns. ``say``: it sends a message; ``end``: it ends;
+    ``give_back``: it has not taken these connections."""
 
     def __init__(
-        self, receive: Callable[[Message], None], ended: Callable[[str], None], unsent: object
+        self,
+        receive: Callable[[Message], None],
+        ended: Callable[[str], None],
+        unsent: Callable[[list[tuple[Message, socket.socket]]], None],
     ) -> None:
         super().__init__(0, 0)
+        self.give_back = unsent
         self.say = receive
         self.end = ended
 
@@ -109,6 +115,16 @@ class ParentTests(SynchronousTestCase):
         self.children[2].say(["answer", 2, 7, "these"])
         answered = [child.took("answered") for child in self.children]
         self.assertEqual([[], [[3, 7, "these"]], []], answered)
+
+    def test_not_taken(self) -> None:
+        """A connection that a process did not take before it ended is served by another one."""
+        self.open(1, 2, 3)
+        mine, its = socket.socketpair()
+        self.addCleanup(mine.close)
+        self.children[0].give_back([(["client", 4], its)])
+        self.assertEqual(0, self.children[0].sockets)
+        taken = [message for child in self.children[1:] for message in child.took("client")]
+        self.assertEqual([[4]], taken)
 
     def test_set(self) -> None:
         """CONFIG SET at one process holds for all, also for those that are started later; only the
