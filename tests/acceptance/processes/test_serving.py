@@ -35,10 +35,9 @@ def watch(group: Group) -> list[Connection]:
     def is_known() -> bool:
         received = sum(int(fields(c, "stats")["total_connections_received"]) for c in clients)
         reported = fields(clients[0], "processes")
-        return (
-            reported["all_connected_clients"] == str(len(clients))
-            and reported["all_total_connections_received"] == str(received)
-        )
+        return reported["all_connected_clients"] == str(len(clients)) and reported[
+            "all_total_connections_received"
+        ] == str(received)
 
     wait_for(is_known, "the parent knows of all connections")
     return clients

@@ -40,6 +40,17 @@ class DeadTests(VerbCase):
         self.assertEqual(b"for mail", body)
         self.assertEqual(["other"], self.queues())
 
+    def test_unreadable(self) -> None:
+        """A letter that is none is listed as such, stays, and is not in the way of the others."""
+        job_id = self.connection.call("ADDJOB", "dead:mail", "x", 0).decode()
+        _, output, _ = self.disque("dead", "list", "mail", "--json")
+        rows = {json.loads(line)["id"]: json.loads(line) for line in output.splitlines()}
+        self.assertEqual(2, len(rows))
+        self.assertEqual("dead:mail", rows[job_id]["queue"])
+        status, output, errors = self.disque("dead", "requeue", "mail", "--all", "--yes")
+        self.assertEqual((1, "1 requeued\n"), (status, output))
+        self.assertIn(f"{job_id} stays: ", errors)
+
     def test_drop(self) -> None:
         """Letters are dropped by name, or all of them after a question."""
         status, _, errors = self.disque("dead", "drop", "other")
