@@ -42,7 +42,7 @@ class DeadTests(VerbCase):
 
     def test_unreadable(self) -> None:
         """A letter that is none is listed as such, stays, and is not in the way of the others."""
-        job_id = self.connection.call("ADDJOB", "dead:mail", "x", 0).decode()
+        job_id = self.connection.call("ADDJOB", "dead:mail", "x", 0)
         _, output, _ = self.disque("dead", "list", "mail", "--json")
         rows = {json.loads(line)["id"]: json.loads(line) for line in output.splitlines()}
         self.assertEqual(2, len(rows))
