@@ -21,7 +21,7 @@ from disque_tx.services.clients.protocol import RespProtocol
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.memoryfiles import MemoryFiles
 from disque_tx.services.host.platform import Platform
-from disque_tx.services.interfaces import IClock
+from disque_tx.services.turninterfaces import IClock
 from tests.commands.desk import UNIX_S
 from tests.services.runningnode import RunningNode, memory_control
 

@@ -18,9 +18,9 @@ from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.interfaces import IClock
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime, SystemClock
+from disque_tx.services.turninterfaces import IClock
 from tests.commands.desk import ME, NumberedIds
 
 

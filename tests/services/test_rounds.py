@@ -7,8 +7,8 @@ import select
 from twisted.internet.testing import MemoryReactorClock
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import IRoundsReactor
 from disque_tx.services.rounds import Rounds
+from disque_tx.services.turninterfaces import IRoundsReactor
 from tests.services import test_pump, test_runtime
 from tests.services.net import test_transport
 from tests.services.nodebench import NodeCase

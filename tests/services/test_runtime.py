@@ -10,10 +10,10 @@ from zope.interface.verify import verifyObject
 
 from disque_tx.engine.turns import OutgoingLinks
 from disque_tx.errors import LocalError
-from disque_tx.services.interfaces import IClock, ITurn
 from disque_tx.services.periodic import Cron
 from disque_tx.services.pump import Session
 from disque_tx.services.runtime import Runtime, SystemClock
+from disque_tx.services.turninterfaces import IClock, ITurn
 from disque_tx.wire.eventrecords import EventRecorder
 from tests.services.doubles import StillLog
 from tests.services.nodebench import FIRST_ID, NodeCase, drive

@@ -9,7 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.clients import request
 from disque_tx.sim.faults import FaultPlan
-from disque_tx.sim.machine import Machine, MachineSettings
+from disque_tx.sim.interfaces import MachineSettings
+from disque_tx.sim.machine import Machine
 from disque_tx.sim.network import Connection, Network
 from disque_tx.sim.world import World
 

@@ -1,11 +1,10 @@
-"""The seams of the server: small interfaces, each with a double for tests and the simulator."""
+"""What protocols for clients, which are plugins, may use of the node, and what they provide."""
 # ruff: noqa: N805  the methods of an interface are written without self
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
@@ -24,12 +23,6 @@ from disque_tx.services.nodevalues import (
     Role,
 )
 
-if TYPE_CHECKING:
-    import select
-
-    from disque_tx.services.pump import Pump
-    from disque_tx.services.rounds import Rounds
-
 #: This module is the only one that authors of protocols import, so it offers these as well.
 __all__ = [
     "KIND_NAMES",
@@ -38,51 +31,17 @@ __all__ = [
     "Durations",
     "Health",
     "IClientProtocol",
-    "IClock",
     "IConnection",
     "IHost",
     "ILookup",
     "INodeView",
     "IProcesses",
-    "IRoundsReactor",
-    "ITurn",
     "JobEvent",
     "ProtocolFigures",
     "QueueCounts",
     "QueueFigures",
     "Role",
 ]
-
-
-class IClock(Interface):
-    """The two clocks of a node."""
-
-    def steady_ms() -> int:
-        """Milliseconds of a clock that never jumps; its zero means nothing."""
-
-    def wall_us() -> int:
-        """Microseconds since 1970, as the system believes."""
-
-
-class ITurn(Interface):
-    """A batch of input: it is executed as a whole, and answered afterwards."""
-
-    pump: Pump = Attribute("What moves requests in and replies out.")
-
-    def turn() -> AbstractContextManager[object]:
-        """The block in which input is executed; at its end the log is written, then replies are
-        sent."""
-
-
-class IRoundsReactor(Interface):
-    """A reactor that runs the rounds of a node itself (``net/reactor.py``)."""
-
-    def attach(rounds: Rounds, poller: select.epoll) -> bool:
-        """From now on wait in ``poller``, and run these rounds; ``False`` when it runs those of
-        another node already."""
-
-    def detach(rounds: Rounds) -> None:
-        """Wait as any other reactor again."""
 
 
 class ILookup(Interface):

@@ -18,9 +18,9 @@ from zope.interface import implementer
 
 from disque_tx.engine.turns import Turns
 from disque_tx.services.clock import steady_ms, wall_us
-from disque_tx.services.interfaces import IClock, ITurn
 from disque_tx.services.pump import Pump, Session
 from disque_tx.services.rounds import Rounds
+from disque_tx.services.turninterfaces import IClock, ITurn
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server

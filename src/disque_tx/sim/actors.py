@@ -14,7 +14,7 @@ from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE, SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
     from disque_tx.sim.workloads import Workload
 
 QUEUES: Final = (b"a", b"b", b"c d")
@@ -35,7 +35,7 @@ class Actor:
     """Does one thing after the other until the run is over."""
 
     def __init__(
-        self, run: Run, name: str, workload: Workload, machine: Machine | None = None
+        self, run: Stage, name: str, workload: Workload, machine: Machine | None = None
     ) -> None:
         self.client = SimClient(run, name, machine, self.password(run))
         self.random = self.client.random
@@ -45,7 +45,7 @@ class Actor:
         self.rest(200_000)
 
     @staticmethod
-    def password(run: Run) -> bytes:
+    def password(run: Stage) -> bytes:
         """The password that it authenticates with."""
         return run.password
 
@@ -67,7 +67,7 @@ class Producer(Actor):
     """Adds jobs, each with a body of its own."""
 
     def __init__(
-        self, run: Run, name: str, workload: Workload, machine: Machine | None = None
+        self, run: Stage, name: str, workload: Workload, machine: Machine | None = None
     ) -> None:
         super().__init__(run, name, workload, machine)
         self._made = 0
@@ -221,7 +221,7 @@ _WORDS: Final = {
 
 
 def send_job_request(
-    run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then, delay_ms: int = -1
+    run: Stage, client: SimClient, word: bytes, ids: list[bytes], then: Then, delay_ms: int = -1
 ) -> None:
     """Send a request about jobs, and write down for each that it was sent, and what came back.
 
@@ -247,7 +247,7 @@ def send_job_request(
     client.ask(done, word, *options, *ids)
 
 
-def record_counters(run: Run, client: SimClient, reply: list[Any]) -> None:
+def record_counters(run: Stage, client: SimClient, reply: list[Any]) -> None:
     """Write down the counters in the answer to a SHOW."""
     row = dict(zip(reply[::2], reply[1::2], strict=True))
     counters = row[b"nacks"], row[b"additional-deliveries"]
@@ -256,7 +256,7 @@ def record_counters(run: Run, client: SimClient, reply: list[Any]) -> None:
     )
 
 
-def record_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
+def record_deliveries(run: Stage, client: SimClient, reply: Any) -> list[bytes]:
     """Write down the jobs in the answer to GETJOB WITHCOUNTERS, and return their IDs."""
     ids: list[bytes] = []
     answer = len(run.history.delivered)

@@ -7,7 +7,7 @@ of the program, and a failure of the run.
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from disque_tx.busmessages import (
     REPLJOB,
@@ -26,11 +26,9 @@ from disque_tx.engine.linkend import LinkEnd
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.sim.connection import Connection, MessageKey
+from disque_tx.sim.interfaces import Running
 from disque_tx.sim.network import CONNECT_US_MAX
 from disque_tx.wire.buswriter import BusWriter
-
-if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
 
 #: What a socket takes while the other side reads nothing.
 _SOCKET_BYTES: Final = 256 * 1024
@@ -112,7 +110,7 @@ class SimReceived(Received):
     """Counts what arrives by type, those in a bulk one by one, and compares it with what was sent:
     as long as no messages are lost or reordered, all arrive on a connection, in order."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Running) -> None:
         super().__init__(process.node)
         self._process = process
 
@@ -154,7 +152,7 @@ def _key(message: Message) -> MessageKey:
 class Bus:
     """The connections of one process. ``first_epoch``: see ``BusLinks``."""
 
-    def __init__(self, process: Process, first_epoch: int) -> None:
+    def __init__(self, process: Running, first_epoch: int) -> None:
         self.process = process
         self._node = process.node
         self._open: dict[BusConnection, None] = {}

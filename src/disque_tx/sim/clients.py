@@ -14,7 +14,7 @@ import hiredis
 if TYPE_CHECKING:
     from disque_tx.sim.connection import Connection
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
     from disque_tx.sim.world import Timer
 
 #: A reply, an error as ``hiredis.ReplyError``, or ``LOST``.
@@ -39,7 +39,7 @@ class SimClient:
     """
 
     def __init__(
-        self, run: Run, name: str, machine: Machine | None = None, password: bytes = b""
+        self, run: Stage, name: str, machine: Machine | None = None, password: bytes = b""
     ) -> None:
         self.random = run.world.random(name)
         self.node: bytes = b""

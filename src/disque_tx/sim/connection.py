@@ -5,12 +5,10 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final
 
-from disque_tx.sim.world import Timer
-
-if TYPE_CHECKING:
-    from disque_tx.sim.network import Network
+from disque_tx.sim.world import Timer, World
 
 #: What one read returns at most.
 READ_BYTES_MAX: Final = 64 * 1024
@@ -20,6 +18,37 @@ _ODD_US_MAX: Final = 300
 _END: Final = b""
 #: A message of the bus: type, ID of its job, a number.
 MessageKey = tuple[int, bytes, int]
+
+
+class Medium:
+    """What connections need of the network that they are part of."""
+
+    world: World
+    random: Random
+
+    def transit_us(self, src_ip: bytes, ip: bytes, size: int) -> int:
+        """How long so many bytes take."""
+        raise NotImplementedError
+
+    def is_cut(self, src_ip: bytes, ip: bytes) -> bool:
+        """Whether nothing gets from one address to the other."""
+        raise NotImplementedError
+
+    def is_frozen(self, ip: bytes) -> bool:
+        """Whether the program at this address reads nothing."""
+        raise NotImplementedError
+
+    def refuse(self, connection: Connection) -> None:
+        """Something was written to an end that is gone."""
+        raise NotImplementedError
+
+    def tidy(self, connection: Connection) -> None:
+        """An end of the connection was closed."""
+        raise NotImplementedError
+
+    def write_messages(self, connection: Connection, data: bytes) -> None:
+        """Send messages of the cluster bus, which must be whole."""
+        raise NotImplementedError
 
 
 class Pipe:
@@ -32,7 +61,7 @@ class Pipe:
     lost; what was written before, and the end of the connection, still comes.
     """
 
-    def __init__(self, network: Network, source: Connection, sink: Connection) -> None:
+    def __init__(self, network: Medium, source: Connection, sink: Connection) -> None:
         self.size = 0
         self.dead = False
         self.broken = False
@@ -170,7 +199,7 @@ class Connection:
     out: Pipe
 
     def __init__(
-        self, network: Network, serial: int, local_ip: bytes, peer_ip: bytes, port: int
+        self, network: Medium, serial: int, local_ip: bytes, peer_ip: bytes, port: int
     ) -> None:
         self.local_ip = local_ip
         self.peer_ip = peer_ip
@@ -196,7 +225,7 @@ class Connection:
         if not self.open or not data:
             return
         if self.carries_messages:
-            self._network.messages.write(self, data)
+            self._network.write_messages(self, data)
         else:
             self.out.push(data)
         if self.out.broken and not self._refused:

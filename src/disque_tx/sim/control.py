@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from disque_tx.commands.context import Control
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
+from disque_tx.sim.interfaces import Running
+from disque_tx.sim.sessions import Sessions
 from disque_tx.sim.world import World
-
-if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
 
 
 class SimControl(Control):
-    """The control of one process. The only setting is ``maxmemory``."""
+    """The control of one process. The only setting is ``maxmemory``. ``sessions``: of its clients,
+    to be set before any comes."""
 
-    def __init__(self, process: Process) -> None:
+    sessions: Sessions
+
+    def __init__(self, process: Running) -> None:
         self._process = process
 
     # -- configuration -----------------------------------------------------------------------
@@ -62,10 +63,10 @@ class SimControl(Control):
         return self._process.log.write_error
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
-        session = self._process.sessions.by_id.get(int(client.id))
+        session = self.sessions.by_id.get(int(client.id))
         if session is None:
             return 0, 0, 0
-        size = self._process.sessions.output_bytes(client)
+        size = self.sessions.output_bytes(client)
         return session.parser.pending_bytes(), size, session.writer.pieces()
 
     def local_ip(self, client: Client) -> bytes:
@@ -74,7 +75,7 @@ class SimControl(Control):
     # -- actions -----------------------------------------------------------------------------
 
     def set_protocol(self, client: Client, version: int) -> None:
-        session = self._process.sessions.by_id.get(int(client.id))
+        session = self.sessions.by_id.get(int(client.id))
         if session is not None:
             session.speak(version)
 

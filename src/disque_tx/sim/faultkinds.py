@@ -1,19 +1,17 @@
-"""The kinds of faults that a plan can hold, and what each of them does."""
+"""The kinds of faults that a targets can hold, and what each of them does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from disque_tx.sim.connection import Connection
 from disque_tx.sim.network import End
+from disque_tx.sim.targets import Targets
 from disque_tx.sim.world import DRIFT_PPM_MAX, STEP_US_MAX
-
-if TYPE_CHECKING:
-    from disque_tx.sim.faults import FaultPlan
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
@@ -28,76 +26,76 @@ class Fault:
     destroyed is known by the machine (:attr:`Machine.alive_since_us`).
     """
 
-    begin: Callable[[FaultPlan, Random], End | None]
+    begin: Callable[[Targets, Random], End | None]
     length_us: tuple[int, int] = (500_000, 8_000_000)
 
 
 # -- network -----------------------------------------------------------------------------------
 
 
-def _split(plan: FaultPlan, random: Random) -> tuple[list[bytes], list[bytes]]:
+def _split(targets: Targets, random: Random) -> tuple[list[bytes], list[bytes]]:
     """Two sides that have at least one machine each, if there are two."""
-    ips = [machine.ip for machine in plan.machines]
+    ips = [machine.ip for machine in targets.machines]
     random.shuffle(ips)
     size = random.randint(1, max(1, len(ips) - 1))
     return ips[:size], ips[size:]
 
 
-def _partition(name: str, one_way: bool) -> Callable[[FaultPlan, Random], End | None]:
-    def begin(plan: FaultPlan, random: Random) -> End | None:
-        here, there = _split(plan, random)
+def _partition(name: str, one_way: bool) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        here, there = _split(targets, random)
         if not there:
             return None
-        plan.note(name, *here)
-        return plan.network.partition(here, there, one_way)
+        targets.note(name, *here)
+        return targets.network.partition(here, there, one_way)
 
     return begin
 
 
 def _on_connection(
-    name: str, hurt: Callable[[FaultPlan, Random, Connection], None]
-) -> Callable[[FaultPlan, Random], End | None]:
-    def begin(plan: FaultPlan, random: Random) -> None:
-        near = plan.connection(random)
+    name: str, hurt: Callable[[Targets, Random, Connection], None]
+) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> None:
+        near = targets.connection(random)
         if near is not None:
-            plan.note(name, near.local_ip, near.peer_ip)
-            hurt(plan, random, near)
+            targets.note(name, near.local_ip, near.peer_ip)
+            hurt(targets, random, near)
 
     return begin
 
 
-def _stall(plan: FaultPlan, random: Random, near: Connection) -> None:
+def _stall(targets: Targets, random: Random, near: Connection) -> None:
     near.out.stall(random.randint(100_000, 5_000_000))
     if random.random() < 0.5:
         near.other.out.stall(random.randint(100_000, 5_000_000))
 
 
-def _reset(plan: FaultPlan, random: Random, near: Connection) -> None:
-    plan.network.reset(near)
+def _reset(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.reset(near)
 
 
-def _half_open(plan: FaultPlan, random: Random, near: Connection) -> None:
-    plan.network.half_open(random.choice((near, near.other)))
+def _half_open(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.half_open(random.choice((near, near.other)))
 
 
-def _one_way_dead(plan: FaultPlan, random: Random, near: Connection) -> None:
+def _one_way_dead(targets: Targets, random: Random, near: Connection) -> None:
     random.choice((near, near.other)).out.dead = True
 
 
-def _late_old(plan: FaultPlan, random: Random, near: Connection) -> None:
-    plan.network.deliver_late(near, random.randint(300_000, 4_000_000))
+def _late_old(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.deliver_late(near, random.randint(300_000, 4_000_000))
 
 
-def _slow_link(plan: FaultPlan, random: Random) -> End | None:
-    machine = random.choice(plan.machines)
-    plan.note("slow_link", machine.ip)
+def _slow_link(targets: Targets, random: Random) -> End | None:
+    machine = random.choice(targets.machines)
+    targets.note("slow_link", machine.ip)
     extra_us, bytes_per_s = random.randint(1_000, 300_000), random.randint(5_000, 200_000)
-    return plan.network.slow([machine.ip], extra_us, bytes_per_s)
+    return targets.network.slow([machine.ip], extra_us, bytes_per_s)
 
 
-def _message_loss(plan: FaultPlan, random: Random) -> End | None:
-    network = plan.network
-    plan.note("message_loss")
+def _message_loss(targets: Targets, random: Random) -> End | None:
+    network = targets.network
+    targets.note("message_loss")
     network.message_faults = random.uniform(0.02, 0.3)
 
     def end() -> None:
@@ -109,39 +107,39 @@ def _message_loss(plan: FaultPlan, random: Random) -> End | None:
 # -- disk --------------------------------------------------------------------------------------
 
 
-def _on_disk(name: str, switch: str) -> Callable[[FaultPlan, Random], End | None]:
-    def begin(plan: FaultPlan, random: Random) -> End | None:
-        machine = random.choice(plan.machines)
-        plan.note(name, machine.ip)
+def _on_disk(name: str, switch: str) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = random.choice(targets.machines)
+        targets.note(name, machine.ip)
         setattr(machine.disk, switch, True)
         return lambda: setattr(machine.disk, switch, False)
 
     return begin
 
 
-def _empty_disk(plan: FaultPlan, random: Random) -> End | None:
-    machine = plan.running(random)
+def _empty_disk(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
     if machine is None:
         return None
-    plan.note("empty_disk", machine.ip)
+    targets.note("empty_disk", machine.ip)
     machine.kill(power=True)
     machine.disk.wipe()
     machine.lose_memory()
-    return lambda: plan.bring_back(machine)
+    return lambda: targets.bring_back(machine)
 
 
-def _stale_disk(plan: FaultPlan, random: Random) -> End | None:
-    machine = plan.running(random)
+def _stale_disk(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
     if machine is None:
         return None
     files = machine.disk.snapshot()
 
     def end() -> None:
-        plan.note("stale_disk", machine.ip)
+        targets.note("stale_disk", machine.ip)
         machine.kill(power=True)
         machine.disk.restore(files)
         machine.lose_memory()
-        plan.bring_back(machine)
+        targets.bring_back(machine)
 
     return end
 
@@ -149,106 +147,106 @@ def _stale_disk(plan: FaultPlan, random: Random) -> End | None:
 # -- processes ---------------------------------------------------------------------------------
 
 
-def _stopping(name: str, power: bool) -> Callable[[FaultPlan, Random], End | None]:
-    def begin(plan: FaultPlan, random: Random) -> End | None:
-        machine = plan.running(random)
+def _stopping(name: str, power: bool) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = targets.running(random)
         if machine is None:
             return None
-        plan.note(name, machine.ip)
+        targets.note(name, machine.ip)
         machine.kill(power)
-        return lambda: plan.bring_back(machine)
+        return lambda: targets.bring_back(machine)
 
     return begin
 
 
-def _all_up(plan: FaultPlan) -> bool:
+def _all_up(targets: Targets) -> bool:
     """Whether all nodes have been up for a while."""
-    now_us = plan.world.now_us
+    now_us = targets.world.now_us
     return all(
         machine.process is not None
         and not machine.process.frozen
-        and now_us - max(machine.started_us, plan.returned_us) >= _SETTLED_US
-        for machine in plan.machines
+        and now_us - max(machine.started_us, targets.returned_us) >= _SETTLED_US
+        for machine in targets.machines
     )
 
 
-def _one_down(plan: FaultPlan, random: Random) -> End | None:
+def _one_down(targets: Targets, random: Random) -> End | None:
     """Kill a node, if all have been up for a while."""
-    if not _all_up(plan):
+    if not _all_up(targets):
         return None
-    machine = random.choice(plan.machines)
-    plan.note("one_down", machine.ip)
+    machine = random.choice(targets.machines)
+    targets.note("one_down", machine.ip)
     machine.kill(False)
-    return lambda: plan.bring_back(machine)
+    return lambda: targets.bring_back(machine)
 
 
-def _one_away(plan: FaultPlan, random: Random) -> End | None:
+def _one_away(targets: Targets, random: Random) -> End | None:
     """Kill a node, pause it, or cut it off from the others, long enough for these to notice, if all
     have been up for a while."""
-    if not _all_up(plan):
+    if not _all_up(targets):
         return None
-    machine = random.choice(plan.machines)
-    plan.note("one_away", machine.ip)
-    plan.returned_us = plan.world.now_us + _AWAY_US[1]
+    machine = random.choice(targets.machines)
+    targets.note("one_away", machine.ip)
+    targets.returned_us = targets.world.now_us + _AWAY_US[1]
     how = random.choice(("kill", "pause", "cut"))
     if how == "kill":
         machine.kill(False)
-        back: End = lambda: plan.bring_back(machine)  # noqa: E731
+        back: End = lambda: targets.bring_back(machine)  # noqa: E731
     elif how == "pause":
         machine.pause(_AWAY_US[1])
         back = machine.resume
     else:
-        plan.note("one_cut", machine.ip)
-        others = [other.ip for other in plan.machines if other is not machine]
-        back = plan.network.partition([machine.ip], others, False)
+        targets.note("one_cut", machine.ip)
+        others = [other.ip for other in targets.machines if other is not machine]
+        back = targets.network.partition([machine.ip], others, False)
 
     def end() -> None:
-        plan.returned_us = plan.world.now_us
+        targets.returned_us = targets.world.now_us
         back()
 
     return end
 
 
-def _power_in_write(plan: FaultPlan, random: Random) -> End | None:
-    machine = plan.running(random)
+def _power_in_write(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
     if machine is None:
         return None
     disk = machine.disk
-    disk.lose_power_in(random.randint(0, 5), lambda: plan.note("power_in_write", machine.ip))
+    disk.lose_power_in(random.randint(0, 5), lambda: targets.note("power_in_write", machine.ip))
     return lambda: disk.lose_power_in(-1, lambda: None)
 
 
-def _restart(plan: FaultPlan, random: Random) -> End | None:
-    machine = plan.running(random)
+def _restart(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
     if machine is None:
         return None
-    plan.note("restart", machine.ip)
+    targets.note("restart", machine.ip)
     machine.stop()
-    return lambda: plan.bring_back(machine)
+    return lambda: targets.bring_back(machine)
 
 
-def _pause(plan: FaultPlan, random: Random) -> End | None:
-    machine = plan.running(random)
+def _pause(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
     if machine is None:
         return None
-    plan.note("pause", machine.ip)
+    targets.note("pause", machine.ip)
     longer = random.uniform(1.1, 2.5)
     machine.pause(int(machine.settings.node_timeout_ms * 1000 * longer))
     return machine.resume
 
 
-def _clock_step(plan: FaultPlan, random: Random) -> None:
-    machine = random.choice(plan.machines)
-    plan.note("clock_step", machine.ip)
+def _clock_step(targets: Targets, random: Random) -> None:
+    machine = random.choice(targets.machines)
+    targets.note("clock_step", machine.ip)
     machine.clocks.step(random.randint(-STEP_US_MAX, STEP_US_MAX))
 
 
-def _one_clock(plan: FaultPlan, random: Random) -> End | None:
+def _one_clock(targets: Targets, random: Random) -> End | None:
     """The clock of the first machine is set wrong by up to an hour, and put right again."""
-    machine = plan.machines[0]
+    machine = targets.machines[0]
     if machine.clocks.wrong:
         return None
-    plan.note("one_clock", machine.ip)
+    targets.note("one_clock", machine.ip)
     us = random.choice((-1, 1)) * random.randint(STEP_US_MAX // 100, STEP_US_MAX)
     machine.clocks.step(us)
     machine.clocks.wrong = True
@@ -260,18 +258,18 @@ def _one_clock(plan: FaultPlan, random: Random) -> End | None:
     return end
 
 
-def _clock_drift(plan: FaultPlan, random: Random) -> None:
-    machine = random.choice(plan.machines)
-    plan.note("clock_drift", machine.ip)
+def _clock_drift(targets: Targets, random: Random) -> None:
+    machine = random.choice(targets.machines)
+    targets.note("clock_drift", machine.ip)
     machine.clocks.drift(random.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX))
 
 
-def _memory(percent: int) -> Callable[[FaultPlan, Random], End | None]:
-    def begin(plan: FaultPlan, random: Random) -> End | None:
-        machine = plan.running(random)
+def _memory(percent: int) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = targets.running(random)
         if machine is None:
             return None
-        plan.note(f"memory_{percent}", machine.ip)
+        targets.note(f"memory_{percent}", machine.ip)
         machine.memory_pressure(percent)
         return lambda: machine.memory_pressure(0)
 

@@ -12,19 +12,16 @@ from typing import Final
 
 import attrs
 
-from disque_tx.sim.connection import Connection
 from disque_tx.sim.faultkinds import EFFECTS, FAULTS, NAMED_FAULTS, Fault
-from disque_tx.sim.healing import MembershipRepair
 from disque_tx.sim.machine import Machine
 from disque_tx.sim.network import End, Network
+from disque_tx.sim.targets import REPAIR_US, Targets
 from disque_tx.sim.world import World
 
 __all__ = ["EFFECTS", "FAULTS", "Fault", "FaultPlan", "Planned"]
 
 _ALL: Final = FAULTS | NAMED_FAULTS
 _RESTART_US: Final = (500_000, 4_000_000)
-#: How long after a node is back its entry in the node tables is repaired.
-_REPAIR_US: Final = 300_000
 
 
 @attrs.frozen
@@ -37,27 +34,21 @@ class Planned:
     seed: int
 
 
-class FaultPlan:
+class FaultPlan(Targets):
     """``intensity``: faults per second of simulated time, on average.
 
     ``allow``: names of the faults that may be drawn, at first all. ``planned``: what was drawn.
-    ``skip``: indexes of those of them that do not happen. ``history``: time, name and place of
-    every fault that happened. ``returned_us``: when a node that was away for a while is back.
+    ``skip``: indexes of those of them that do not happen.
     """
 
     def __init__(
         self, world: World, network: Network, machines: list[Machine], intensity: float
     ) -> None:
-        self.world = world
-        self.network = network
-        self.machines = machines
+        super().__init__(world, network, machines)
         self.intensity = intensity
         self.allow: set[str] = set(FAULTS)
         self.planned: list[Planned] = []
         self.skip: set[int] = set()
-        self.history: list[tuple[int, str, str]] = []
-        self.returned_us = 0
-        self._repair = MembershipRepair(machines)
         self._random = world.random("faults")
         self._ends: dict[int, End] = {}
         self._healed = False
@@ -116,36 +107,8 @@ class FaultPlan:
             machine.start()
             machine.memory_pressure(0)
         self.world.trace("healed")
-        self._repair.run()
-        self.world.at(_REPAIR_US, self._repair.run)
-
-    def alive_since(self, ip: bytes) -> int:
-        """Since when the memory of the machine is unbroken, in true time; in the future while it is
-        broken (see :attr:`Machine.alive_since_us`)."""
-        return next(machine for machine in self.machines if machine.ip == ip).alive_since_us
-
-    # -- for the faults ----------------------------------------------------------------------
-
-    def note(self, name: str, *places: bytes) -> None:
-        """A fault happens there."""
-        where = " ".join([place.decode() for place in places])
-        self.history.append((self.world.now_us, name, where))
-        self.world.count_fault(name, where)
-
-    def running(self, random: Random) -> Machine | None:
-        """Some machine on which a process works."""
-        able = [m for m in self.machines if m.process is not None and not m.process.frozen]
-        return random.choice(able) if able else None
-
-    def connection(self, random: Random) -> Connection | None:
-        """Some connection, of the bus or of a client."""
-        able = self.network.live(messages=random.random() < 0.7) or self.network.live()
-        return random.choice(able) if able else None
-
-    def bring_back(self, machine: Machine) -> None:
-        """Start a machine; the others meet it again in case it has another node ID now."""
-        machine.start()
-        self.world.at(_REPAIR_US, self._repair.run)
+        self.repair.run()
+        self.world.at(REPAIR_US, self.repair.run)
 
     def _died(self, machine: Machine) -> None:
         self.world.at(self._random.randint(*_RESTART_US), lambda: self.bring_back(machine))

@@ -7,63 +7,19 @@ that are leaving stay so: no client uses them any more, and clients of the other
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.nodetable import HANDSHAKE
 from disque_tx.sim.actors import QUEUES, record_deliveries, send_job_request
 from disque_tx.sim.clients import LOST, SimClient
 from disque_tx.sim.operator import pause
+from disque_tx.sim.repair import MembershipRepair
 from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE
 
 if TYPE_CHECKING:
-    from disque_tx.core.node import Node
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.process import Process
-    from disque_tx.sim.run import Run
-
-
-class MembershipRepair:
-    """Makes one cluster of all machines, as an operator would: a node that came back under another
-    ID is introduced again, and all others forget its old ID."""
-
-    def __init__(self, machines: list[Machine]) -> None:
-        self._machines = machines
-
-    def run(self) -> None:
-        """Let all running nodes forget old IDs and meet the nodes they do not know."""
-        running = [machine for machine in self._machines if machine.process is not None]
-        stale = [old for machine in running for old in machine.identities[:-1]]
-        for machine in running:
-            process = machine.process
-            if process is not None:
-                others = [other for other in running if other is not machine]
-                process.feed(partial(_forget, process, stale))
-                process.feed(partial(_introduce, process, others))
-
-
-def _forget(process: Process, stale: list[bytes]) -> None:
-    node = process.node
-    for old in stale:
-        if old in node.membership.nodes and old != node.id:
-            process.world.trace("forget", process.ip.decode(), old.decode())
-            node.cluster.forget(old, node.now_ms)
-
-
-def _introduce(process: Process, others: list[Machine]) -> None:
-    node = process.node
-    for other in others:
-        if not knows(node, other.identities[-1]):
-            process.world.trace("meet", process.ip.decode(), other.name)
-            node.cluster.meet_resolved(other.host, other.port, node.now_ms)
-
-
-def knows(node: Node, other_id: bytes) -> bool:
-    """Whether the node has the other one in its table, and a way to reach it."""
-    entry = node.membership.nodes.get(other_id)
-    return entry is not None and not entry.flags & HANDSHAKE and bool(entry.ip)
+    from disque_tx.sim.stage import Stage
 
 
 _DRAIN_US: Final = 400_000
@@ -73,7 +29,7 @@ _AGAIN_US: Final = 5_000_000
 class Healing:
     """Repairs the cluster through one client per node."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Stage) -> None:
         self._run = run
         self._membership = MembershipRepair(run.machines)
         self._orders = [NodeOrders(run, machine) for machine in run.machines]
@@ -113,7 +69,7 @@ class Healing:
 class NodeOrders:
     """Commands to one node, one after the other, repeated until they are answered."""
 
-    def __init__(self, run: Run, machine: Machine) -> None:
+    def __init__(self, run: Stage, machine: Machine) -> None:
         self.machine = machine
         self._run = run
         self._client = SimClient(run, f"desk-{machine.ip.decode()}", machine, run.password)
@@ -142,7 +98,7 @@ class NodeOrders:
 class Drain:
     """Takes and acknowledges everything on one node, until the run is over."""
 
-    def __init__(self, run: Run, machine: Machine) -> None:
+    def __init__(self, run: Stage, machine: Machine) -> None:
         self._run = run
         self._client = SimClient(run, f"drain-{machine.ip.decode()}", machine, run.password)
         self._take()

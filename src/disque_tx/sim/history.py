@@ -8,14 +8,11 @@ the answer to that ADDJOB was lost on its way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
-    from disque_tx.sim.run import Run
+from disque_tx.core.recurring.definition import Definition
 
 
 @attrs.define
@@ -182,6 +179,31 @@ class Counted:
     values: dict[bytes, Any] = attrs.Factory(dict)
 
 
+class WatchedSchedule:
+    """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
+    node knew of; ``known_us``: for each, when that was first seen, in true time. ``force_us``: when
+    it was last seen in force, and not paused, at all nodes that have tables."""
+
+    def __init__(self, name: bytes, definition: Definition) -> None:
+        self.name = name
+        self.definition = definition
+        self.last_s = 0
+        self.known_us: list[tuple[int, int]] = []
+        self.force_us = 0
+
+
+class ScheduleRecord:
+    """What became of schedules. ``used``: there are any in this run. ``watched``: by name, counter
+    and node of the definition. ``taken``: by job ID, how often it was delivered. ``ended``: every
+    schedule is deleted."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self.watched: dict[tuple[bytes, int, bytes], WatchedSchedule] = {}
+        self.taken: dict[bytes, int] = {}
+        self.ended = True
+
+
 @attrs.define
 class History:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
@@ -203,6 +225,7 @@ class History:
     counts: list[Counted] = attrs.Factory(list)
     keys: dict[bytes, set[bytes]] = attrs.Factory(dict)
     named: list[NamedJob] = attrs.Factory(list)
+    schedules: ScheduleRecord = attrs.Factory(ScheduleRecord)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""
@@ -226,54 +249,3 @@ class History:
     def duplicates(self) -> int:
         """Deliveries beyond the first one of each job."""
         return len(self.delivered) - len({delivery.body for delivery in self.delivered})
-
-
-class Copies:
-    """Who had a copy of a job when a node answered its client. ``seen``: ID of a job for which no
-    client waits any more → who had a copy then; ``down``: who did not run then; ``reached``: the
-    hosts, all addresses of nodes, that the node which answered could reach before that turn and
-    after it."""
-
-    def __init__(self) -> None:
-        self.reached: dict[bytes, frozenset[bytes]] = {}
-        self._hosts: dict[bytes, frozenset[bytes]] = {}
-        self.seen: dict[bytes, frozenset[bytes]] = {}
-        self.down: dict[bytes, frozenset[bytes]] = {}
-        self._waiting: dict[bytes, dict[bytes, None]] = {}
-
-    def watch(self, run: Run) -> None:
-        """Look at every turn in which the client of a job is answered."""
-        for machine in run.machines:
-            machine.on_turn.append(partial(self._turn, run))
-
-    def _turn(self, run: Run, process: Process) -> None:
-        waiting = process.node.waiters.copies
-        before = self._waiting.get(process.ip, {})
-        hosts = reachable_hosts(process) if run.shape.hosts else frozenset()
-        steady = hosts & self._hosts.get(process.ip, frozenset())
-        self._hosts[process.ip] = hosts
-        if not before and not waiting:
-            return
-        for job_id in before:
-            if job_id not in waiting:
-                self.seen[job_id] = self.holders(run, job_id)
-                self.reached[job_id] = steady
-                self.down[job_id] = frozenset(m.ip for m in run.machines if m.process is None)
-        self._waiting[process.ip] = dict.fromkeys(waiting)
-
-    @staticmethod
-    def holders(run: Run, job_id: bytes) -> frozenset[bytes]:
-        """The machines that have a copy now."""
-        return frozenset(
-            machine.ip
-            for machine in run.machines
-            if machine.process is not None
-            and (job := machine.process.node.jobs.get(job_id)) is not None
-            and not job.dummy
-        )
-
-
-def reachable_hosts(process: Process) -> frozenset[bytes]:
-    """The addresses of the nodes that a node could send copies to now."""
-    reachable = process.node.membership.reachable
-    return frozenset(entry.ip for entry in reachable if entry.link is not None)

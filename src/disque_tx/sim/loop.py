@@ -5,13 +5,11 @@ the daemon.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from disque_tx.sim.disk import PowerLostError
+from disque_tx.sim.interfaces import Running
 from disque_tx.sim.world import Timer
-
-if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
 
 _TICK_MS: Final = 100
 #: What a turn takes at the most; input that comes meanwhile is part of it.
@@ -21,7 +19,7 @@ _TURN_US_MAX: Final = 150
 class Loop:
     """Gathers the input of one process, and runs a turn when there is some, or something is due."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Running) -> None:
         machine = process.machine
         self._process = process
         self._world = machine.world
@@ -114,7 +112,7 @@ class _Piece:
 class SimScheduler:
     """The engine's ``Scheduler``. Of a process that ended nothing is done any more."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Running) -> None:
         self._process = process
         self._world = process.world
         self._random = process.world.random(f"threads {process.machine.name}")

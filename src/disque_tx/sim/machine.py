@@ -5,45 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import attrs
-
-from disque_tx.busmessages import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
-from disque_tx.core.addresses import BUS_PORT_OFFSET
-from disque_tx.events import EventSink
-from disque_tx.sim.disk import Disk, PowerLostError
+from disque_tx.sim.disk import PowerLostError
+from disque_tx.sim.interfaces import Hardware, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.process import DamagedError, Process
-from disque_tx.sim.world import Clocks, World
+from disque_tx.sim.world import World
 
 _START_AGAIN_US: Final = 1_000_000
 _LIMIT_BYTES_MIN: Final = 64 * 1024
 
 
-@attrs.frozen
-class MachineSettings:
-    """How its node is configured. ``appendfsync``: ``always``, ``everysec`` or ``no``.
-    ``enqueue_once``: jobs that an orderly stop left in queues are queued again at once.
-    ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none.
-    ``features``: what the node can do besides what the original can. ``policies``: pattern, setting
-    and value of those in force."""
-
-    appendonly: bool = False
-    appendfsync: str = "everysec"
-    enqueue_once: bool = False
-    node_timeout_ms: int = 3000
-    maxmemory: int = 0
-    password: bytes = b""
-    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
-    policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
-
-
-class Machine:
-    """``port``: for clients. ``host``: the address under which other nodes know it, which the
-    machines of one host share; ``ip`` by default. ``process``: ``None`` while none runs.
-    ``on_turn``: called at the end of every turn of any process. ``on_death``: called when a process
-    ended by itself.
-    ``events``: makes the sink for the events of a process. ``identities``: every node ID it
-    ever started with, the last one last. ``started_us``: when the
+class Machine(Hardware):
+    """``process``: ``None`` while none runs. ``on_death``: called when a process ended by itself.
+    ``identities``: every node ID it ever started with, the last one last. ``started_us``: when the
     process that runs now, or ran last, was started.
 
     ``alive_since_us``: since when the memory of the node is unbroken. It is broken by the end of a
@@ -62,20 +36,9 @@ class Machine:
         settings: MachineSettings,
         host: bytes = b"",
     ) -> None:
-        self.world = world
-        self.network = network
-        self.ip = ip
-        self.port = port
-        self.host = host or ip
-        self.settings = settings
-        network.share(self.host, port + BUS_PORT_OFFSET, ip)
-        self.name = ip.decode()
-        self.disk = Disk(world, self.name)
-        self.clocks = Clocks(world, self.name)
+        super().__init__(world, network, ip, port, settings, host)
         self.process: Process | None = None
-        self.on_turn: list[Callable[[Process], None]] = []
         self.on_death: list[Callable[[Machine], None]] = []
-        self.events: Callable[[Process], EventSink] | None = None
         self.identities: list[bytes] = []
         self.started_us = -1
         self._since_us = world.now_us

@@ -7,13 +7,11 @@ what was sent to the one before it: no network could do that.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from disque_tx.busmessages import type_name
+from disque_tx.sim.connection import Connection
 from disque_tx.sim.world import World
-
-if TYPE_CHECKING:
-    from disque_tx.sim.connection import Connection
 
 #: Length and type in the header of a message.
 _HEADER: Final = struct.Struct(">4xI4xH")

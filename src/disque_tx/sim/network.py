@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from disque_tx.sim.connection import Connection, Pipe
+from disque_tx.sim.connection import Connection, Medium, Pipe
 from disque_tx.sim.messagefaults import MessageFaults
 from disque_tx.sim.world import World
 
@@ -32,7 +32,7 @@ End = Callable[[], None]
 Accept = Callable[[Connection], None]
 
 
-class Network:
+class Network(Medium):
     """Hosts are known by their addresses only, which are any bytes.
 
     ``messages``: what goes wrong with messages of the bus, see there.
@@ -179,6 +179,10 @@ class Network:
         else:
             waiting.append(action)
 
+    def write_messages(self, connection: Connection, data: bytes) -> None:
+        """Send messages of the bus, some of which may be lost, come twice or late."""
+        self.messages.write(connection, data)
+
     # -- hosts -------------------------------------------------------------------------------
 
     def freeze(self, ip: bytes) -> None:
@@ -187,7 +191,7 @@ class Network:
         self._frozen.setdefault(ip, [])
 
     def thaw(self, ip: bytes) -> None:
-        """It goes on, and finds all that arrived meanwhile."""
+        """Resume; everything that arrived while it was stopped is delivered."""
         for action in self._frozen.pop(ip, []):
             action()
         self._kick()

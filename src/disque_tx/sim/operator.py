@@ -12,7 +12,7 @@ from disque_tx.sim.clients import LOST, SimClient, Then
 from disque_tx.sim.history import Paused
 
 if TYPE_CHECKING:
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _PAUSE_FLAGS: Final = {b"none": 0, b"in": 1, b"out": 2, b"all": 3}
 _PEEKED: Final = 5
@@ -84,7 +84,7 @@ class Operator(Actor):
 
 
 def pause(
-    run: Run, client: SimClient, queue: bytes, flags: bytes, everywhere: bool, then: Then
+    run: Stage, client: SimClient, queue: bytes, flags: bytes, everywhere: bool, then: Then
 ) -> None:
     """Send a PAUSE, and write it down."""
     paused = Paused(queue, b"", _PAUSE_FLAGS[flags], everywhere, run.world.now_us)
@@ -104,7 +104,7 @@ class Stranger(Actor):
     """Has no password, or a wrong one."""
 
     @staticmethod
-    def password(run: Run) -> bytes:
+    def password(run: Stage) -> bytes:
         return b""
 
     def act(self) -> None:

@@ -11,7 +11,7 @@ from disque_tx.sim.clients import LOST, SimClient
 from disque_tx.sim.history import Counted, Flushed, Waited
 
 if TYPE_CHECKING:
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _REST_US: Final = 300_000
 _FLUSH_REST_US: Final = 2_000_000
@@ -108,7 +108,7 @@ class QueueFlusher(Actor):
         self.client.ask(answered, *words, within_us=_CLUSTER_US)
 
 
-def _there(run: Run, queue: bytes, state: bytes) -> dict[bytes, set[bytes]]:
+def _there(run: Stage, queue: bytes, state: bytes) -> dict[bytes, set[bytes]]:
     """By node, the jobs of the queue that are in this state there."""
     return {
         machine.ip: {

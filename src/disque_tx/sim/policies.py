@@ -11,7 +11,7 @@ from disque_tx.sim.history import PolicyChange
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _PATTERNS: Final = (b"policies:*", b"policies:a", b"policies:[ab]?")
 _SETTINGS: Final = (b"ttl", b"max-deliveries", b"dead-ttl")
@@ -69,7 +69,7 @@ def _counters(machine: Machine, change: PolicyChange) -> dict[bytes, int]:
     }
 
 
-def tables(run: Run) -> dict[bytes, list[tuple[object, ...]]]:
+def tables(run: Stage) -> dict[bytes, list[tuple[object, ...]]]:
     """By node that has tables, everything in them."""
     return {
         machine.ip: [
@@ -82,7 +82,7 @@ def tables(run: Run) -> dict[bytes, list[tuple[object, ...]]]:
     }
 
 
-def tables_differ(run: Run) -> bool:
+def tables_differ(run: Stage) -> bool:
     """Whether nodes that should have the same table do not have it yet."""
     found = list(tables(run).values())
     return any(table != found[0] for table in found)

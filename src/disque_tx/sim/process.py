@@ -7,7 +7,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
@@ -29,14 +29,12 @@ from disque_tx.nodetable import NodeEntry
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl, TracedReports
 from disque_tx.sim.files import SimFiles
+from disque_tx.sim.interfaces import Hardware, MachineSettings, Running
 from disque_tx.sim.loop import Loop, SimScheduler
 from disque_tx.sim.sessions import Sessions
 from disque_tx.wire.aoflog import LogDecoder, parse_record
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
-
-if TYPE_CHECKING:
-    from disque_tx.sim.machine import Machine, MachineSettings
 
 NODES: Final = "nodes.conf"
 #: Small limits, so that they are reached.
@@ -48,20 +46,17 @@ class DamagedError(Exception):
     """The process cannot start: the log holds what no log holds."""
 
 
-class Process:
-    """One start of a node. ``alive``: until it stops, is killed, or ends itself. ``frozen``: it is
-    stopped and does nothing, though time goes on. ``expired``: jobs in the log whose life was
-    over, by the clock of the start.
+class Process(Running):
+    """One start of a node. ``expired``: jobs in the log whose life was over, by the clock of the
+    start.
 
     ``DamagedError`` when the log is damaged, ``OSError`` when the disk does not let it start.
     """
 
-    def __init__(self, machine: Machine, enqueue: bool) -> None:
+    def __init__(self, machine: Hardware, enqueue: bool) -> None:
         settings = machine.settings
-        self.machine = machine
-        self.world = machine.world
-        self.network = machine.network
-        self.ip = machine.ip
+        self.machine, self.ip = machine, machine.ip
+        self.world, self.network = machine.world, machine.network
         self.alive = True
         self.frozen = False
         self._serves = False
@@ -82,10 +77,11 @@ class Process:
         registry = standard_registry()
         if machine.events is not None:
             self.node.outbox.events = machine.events(self)
-        self.server = Server(self.node, SimControl(self), registry)
+        control = SimControl(self)
+        self.server = Server(self.node, control, registry)
         self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
-        self.sessions = Sessions(self)
+        self.sessions = control.sessions = Sessions(self)
         self.turns = Turns(
             self.server,
             self.dispatcher,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import hiredis
 
 from disque_tx.busmessages import CAN_TABLES
-from disque_tx.core.recurring.definition import Definition
 from disque_tx.sim.actors import Actor
 from disque_tx.sim.clients import LOST
+from disque_tx.sim.history import WatchedSchedule
 from disque_tx.sim.workloads import SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _NAMES: Final = (b"one", b"two", b"three")
 _REST_US: Final = 2_000_000
@@ -25,29 +25,14 @@ _LOOK_US: Final = 100_000
 REPLICATE: Final = 2
 
 
-class Watched:
-    """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
-    node knew of; ``known_us``: for each, when that was first seen, in true time. ``force_us``: when
-    it was last seen in force, and not paused, at all nodes that have tables."""
-
-    def __init__(self, name: bytes, definition: Definition) -> None:
-        self.name = name
-        self.definition = definition
-        self.last_s = 0
-        self.known_us: list[tuple[int, int]] = []
-        self.force_us = 0
-
-
 class ScheduleOperator(Actor):
-    """Asks nodes that have tables only; the others stand for originals. ``watched``: by name,
-    counter and node of the definition. ``taken``: by job ID, how often it was delivered.
-    ``ended``: every schedule is deleted."""
+    """Asks nodes that have tables only; the others stand for originals."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.watched: dict[tuple[bytes, int, bytes], Watched] = {}
-        self.taken: dict[bytes, int] = {}
-        self.ended = False
+        self.record = self.run.history.schedules
+        self.record.used = True
+        self.record.ended = False
         self._left: list[bytes] = []
         self.run.world.at(_LOOK_US, self._look)
 
@@ -59,7 +44,7 @@ class ScheduleOperator(Actor):
             table = node.timetable
             for name, definition in table.definitions.items():
                 key = (name, int(definition.counter), definition.node)
-                watched = self.watched.setdefault(key, Watched(name, definition))
+                watched = self.record.watched.setdefault(key, WatchedSchedule(name, definition))
                 last_s = int(table.last_s(name))
                 if last_s > watched.last_s:
                     watched.last_s = last_s
@@ -68,13 +53,13 @@ class ScheduleOperator(Actor):
                     name in one and one[name].counter == definition.counter for one in tables
                 ):
                     watched.force_us = self.run.world.now_us
-        if not self.ended:
+        if not self.record.ended:
             self.run.world.at(_LOOK_US, self._look)
 
     def _wake(self) -> None:
         if self.run.busy:
             self.act()
-        elif not self.ended:
+        elif not self.record.ended:
             self._end()
 
     def act(self) -> None:
@@ -104,7 +89,7 @@ class ScheduleOperator(Actor):
             self._send(self._deleted, b"SCHEDULE", b"DEL", self._left[-1])
             return
         self._left = sorted({name for _, n in self.run.nodes() for name in n.timetable.names()})
-        self.ended = not self._left
+        self.record.ended = not self._left
         if self._left:
             self.rest(_LOOK_US)
 
@@ -117,8 +102,7 @@ class ScheduleOperator(Actor):
 class Taker(Actor):
     """Takes the jobs of schedules from one node, and acknowledges them."""
 
-    def __init__(self, run: Run, machine: Machine, operator: ScheduleOperator) -> None:
-        self._operator = operator
+    def __init__(self, run: Stage, machine: Machine) -> None:
         name = f"occurrences at {machine.name}"
         super().__init__(run, name, run.workload, machine)
 
@@ -134,18 +118,17 @@ class Taker(Actor):
         if not isinstance(reply, list) or not reply:
             self.rest(_LOOK_US * 3)
             return
-        taken = self._operator.taken
+        taken = self.run.history.schedules.taken
         for _, job_id, _ in reply:
             taken[job_id] = taken.get(job_id, 0) + 1
         self.client.ask(lambda _: self.rest(_LOOK_US), b"ACKJOB", *[row[1] for row in reply])
 
 
-def begin(run: Run) -> None:
-    """Start them, if the workload has schedules and any node can have some."""
+def schedule_actors(run: Stage) -> list[Actor]:
+    """Who sets schedules and takes their jobs; nobody, unless the workload has schedules and any
+    node can have some."""
     able = [machine for number, machine in enumerate(run.machines) if run.shape.has_own(number)]
     if not run.workload.schedules or not able:
-        return
+        return []
     operator = ScheduleOperator(run, "schedules", run.workload, able[0])
-    run.schedules = operator
-    run.actors.append(operator)
-    run.actors += [Taker(run, machine, operator) for machine in run.machines]
+    return [operator, *(Taker(run, machine) for machine in run.machines)]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from disque_tx.core.client import Client
 from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.sim.connection import Connection
+from disque_tx.sim.interfaces import Running
 from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
-
-if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
 
 
 class Session:
@@ -33,7 +29,7 @@ class Session:
 class Sessions(Clients):
     """All clients of one process. ``by_id``: by client ID, oldest first."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Running) -> None:
         self.by_id: dict[int, Session] = {}
         self._process = process
         self._last_id = 0

@@ -18,8 +18,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from disque_tx.services.interfaces import IClock, IRoundsReactor
 from disque_tx.services.net.reactor import DisqueReactor, install
+from disque_tx.services.turninterfaces import IClock, IRoundsReactor
 from tests.services.runningnode import RunningNode
 
 #: A loop that does not end by itself is ended then, and the test fails.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.history import Delivered, JobRequest
-from disque_tx.sim.run import Checker
 
 #: Microseconds in a second.
 S = 1_000_000

@@ -10,7 +10,7 @@ from disque_tx.sim.checkers.schedules import (
     OccurrencesOnce,
     SchedulesGoOn,
 )
-from disque_tx.sim.schedules import ScheduleOperator, Watched
+from disque_tx.sim.history import WatchedSchedule
 from disque_tx.sim.world import EPOCH_US
 from tests.sim.checkers.bench import CheckerCase, S
 
@@ -25,22 +25,20 @@ class ScheduleCase(CheckerCase):
 
     def setUp(self) -> None:
         super().setUp()
-        machine = self.run_.machines[0]
-        self.operator = ScheduleOperator(self.run_, "schedules", self.run_.workload, machine)
-        self.operator.ended = True
-        self.run_.schedules = self.operator
+        self.record = self.history.schedules
+        self.record.used = True
         definition = Definition(b"EVERY 1", b"", b"all", AddRequest(b"q", b""), _START_S)
         definition.node = _ORIGIN
-        self.watched = Watched(_NAME, definition)
+        self.watched = WatchedSchedule(_NAME, definition)
         self.watched.last_s = _START_S + 3
         self.watched.known_us = [(_START_S + n, n * S + S // 2) for n in (1, 2, 3)]
-        self.operator.watched[_NAME, 1, _ORIGIN] = self.watched
+        self.record.watched[_NAME, 1, _ORIGIN] = self.watched
 
     def take(self, *seconds: int) -> None:
         """Clients get the jobs of these occurrences."""
         for second in seconds:
             job_id = id_start(occurrence_key(_NAME, _START_S + second), _ORIGIN) + b"-05a1"
-            self.operator.taken[job_id] = self.operator.taken.get(job_id, 0) + 1
+            self.record.taken[job_id] = self.record.taken.get(job_id, 0) + 1
 
 
 class KeptTests(ScheduleCase):
@@ -56,7 +54,7 @@ class KeptTests(ScheduleCase):
     def test_not_deleted(self) -> None:
         """Schedules that cannot be deleted break it, too."""
         self.take(1, 2, 3)
-        self.operator.ended = False
+        self.record.ended = False
         self.assertEqual(1, self.found(OccurrencesKept()))
 
     def test_lost(self) -> None:
@@ -79,9 +77,9 @@ class KeptTests(ScheduleCase):
     def test_replaced(self) -> None:
         """A definition that was replaced and came back is not missed meanwhile."""
         self.watched.known_us = [(_START_S + 1, S), (_START_S + 3, 9 * S)]
-        other = Watched(_NAME, self.watched.definition)
+        other = WatchedSchedule(_NAME, self.watched.definition)
         other.known_us = [(_START_S + 2, 2 * S)]
-        self.operator.watched[_NAME, 2, _ORIGIN] = other
+        self.record.watched[_NAME, 2, _ORIGIN] = other
         self.assertEqual(1, self.found(OccurrencesKept()))
 
     def test_clock(self) -> None:
@@ -91,7 +89,7 @@ class KeptTests(ScheduleCase):
 
     def test_no_schedules(self) -> None:
         """A run without schedules promises nothing about them."""
-        self.run_.schedules = None
+        self.record.used = False
         self.assertEqual(0, self.found(OccurrencesKept()))
         self.assertEqual(0, self.found(OccurrencesOnce()))
 

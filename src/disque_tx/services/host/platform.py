@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from disque_tx.engine.interfaces import IFiles
 from disque_tx.services.guesses import Guesses
 from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.interfaces import IClock
+from disque_tx.services.turninterfaces import IClock
 
 
 @attrs.frozen

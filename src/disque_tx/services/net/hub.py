@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.engine.linkend import LinkEnd
-from disque_tx.services.interfaces import IRoundsReactor
 from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.pump import RECEIVE_BYTES, Session
+from disque_tx.services.turninterfaces import IRoundsReactor
 
 if TYPE_CHECKING:
     from disque_tx.services.runtime import Runtime

@@ -19,8 +19,8 @@ from twisted.internet.base import DelayedCall
 from twisted.internet.epollreactor import EPollReactor
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import IRoundsReactor
 from disque_tx.services.rounds import Rounds
+from disque_tx.services.turninterfaces import IRoundsReactor
 
 
 @implementer(IRoundsReactor)

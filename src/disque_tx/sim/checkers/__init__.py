@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.cluster import (
     AcksCollected,
     Drained,
@@ -32,7 +33,6 @@ from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
 from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce, SchedulesGoOn
-from disque_tx.sim.run import Checker
 
 
 def all_checkers() -> list[Checker]:

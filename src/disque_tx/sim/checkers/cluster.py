@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES
 from disque_tx.nodetable import LEAVING, MYSELF, flags_text
-from disque_tx.sim.run import Checker, waits_for_copies, work_left
+from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.workleft import waits_for_copies, work_left
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 #: When nodes that met a moment ago, and have no trouble, know each other.
 _GOSSIP_US: Final = 7_900_000
@@ -25,15 +26,15 @@ class SameViews(Checker):
     def __init__(self) -> None:
         self._breaches: list[str] = []
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: Stage) -> None:
         """Every node must know every other by gossip before the first fault."""
         run.world.at(_GOSSIP_US, lambda: self._breaches.extend(self._compare(run)))
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Nodes that see another cluster than there is."""
         return self._breaches + self._compare(run)
 
-    def _compare(self, run: Run) -> list[str]:
+    def _compare(self, run: Stage) -> list[str]:
         nodes = {m.ip: m.process.node for m in run.machines if m.process is not None}
         if len(nodes) < len(run.machines):
             return ["not every node runs"]
@@ -70,7 +71,7 @@ class WithinBudget(Checker):
     as long as a holder is away; everything else is a handful of messages per job and node.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """A run that sent too much."""
         others = len(run.machines) - 1
         pairs = len(run.machines) * others
@@ -87,7 +88,7 @@ class WithinBudget(Checker):
 class PasswordRequired(Checker):
     """Without the password a client gets nothing but errors, at any node and under any fault."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Answers that were no errors."""
         return [f"answered without a password: {what}" for what in run.history.admitted]
 
@@ -101,17 +102,17 @@ class LogEqualsMemory(Checker):
     def __init__(self) -> None:
         self._breaches: list[str] = []
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: Stage) -> None:
         """Look again and again."""
         run.world.at(_EVERY_US, lambda: self._look(run))
 
-    def _look(self, run: Run) -> None:
+    def _look(self, run: Stage) -> None:
         for machine in run.machines:
             self._compare(run, machine)
         if not run.over:
             run.world.at(_EVERY_US, lambda: self._look(run))
 
-    def _compare(self, run: Run, machine: Machine) -> None:
+    def _compare(self, run: Stage, machine: Machine) -> None:
         process = machine.process
         if process is None or not process.logs:
             return
@@ -131,7 +132,7 @@ class LogEqualsMemory(Checker):
             if (job.queue, job.body, job.retry_s) != (record.queue, record.body, record.retry_s):
                 self._breaches.append(f"{job_id.decode('latin-1')}: differs in the log, {where}")
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """What differed, the first few of each look."""
         for machine in run.machines:
             self._compare(run, machine)
@@ -151,7 +152,7 @@ class Drained(Checker):
     job's TTL.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that are still there."""
         breaches: list[str] = []
         for machine, node in run.nodes():
@@ -169,7 +170,7 @@ class Drained(Checker):
 class AcksCollected(Checker):
     """After healing, acknowledgements are collected: no node keeps a job that all have finished."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Nodes that still wait for another node to receive an acknowledgement."""
         breaches: list[str] = []
         for machine, node in run.nodes():

@@ -10,12 +10,12 @@ from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.core.memory import QUEUE_BYTES, job_bytes
 from disque_tx.messages import QUEUED
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.history import Delivered, JobRequest, ShownCounters
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 
@@ -38,7 +38,7 @@ class CountersMatch(Checker):
     nothing.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Counters that do not fit the history."""
         names = {name for _, name, _ in run.plan.history}
         nacked = run.history.asked(b"NACK")
@@ -111,11 +111,11 @@ class TotalsMatch(Checker):
     def __init__(self) -> None:
         self._breaches: list[str] = []
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: Stage) -> None:
         """Look again and again while clients act."""
         run.world.at(_EVERY_US, lambda: self._look(run))
 
-    def _look(self, run: Run) -> None:
+    def _look(self, run: Stage) -> None:
         for machine, node in run.nodes():
             totals = node.totals
             jobs = list(node.jobs.table.values())
@@ -132,7 +132,7 @@ class TotalsMatch(Checker):
         if run.busy:
             run.world.at(_EVERY_US, lambda: self._look(run))
 
-    def _compare_tallies(self, run: Run, ip: bytes, node: Node) -> None:
+    def _compare_tallies(self, run: Stage, ip: bytes, node: Node) -> None:
         """What is kept for queues, and what the jobs are."""
         walked: dict[tuple[bytes, int], int] = {}
         for job in node.jobs.table.values():
@@ -151,7 +151,7 @@ class TotalsMatch(Checker):
                 f" finds {walked}"
             )
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Nodes that count wrong."""
         self._look(run)
         breaches = list(self._breaches)
@@ -159,7 +159,7 @@ class TotalsMatch(Checker):
             return breaches
         history = run.history
         nacks = sum(request.reply for request in history.job_requests if request.word == b"NACK")
-        by_schedule = sum(run.schedules.taken.values()) if run.schedules is not None else 0
+        by_schedule = sum(history.schedules.taken.values())
         others = len(history.letters) + len(history.copied) + by_schedule
         for name, seen in (
             ("delivered", len(history.delivered) + others),
@@ -174,7 +174,7 @@ class TotalsMatch(Checker):
 class MemoryCounted(Checker):
     """Used memory is the sum over jobs and queues, and no client waits for a job that is gone."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Nodes whose counts do not match what they hold."""
         breaches: list[str] = []
         for machine, node in run.nodes():

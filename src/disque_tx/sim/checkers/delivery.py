@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.shared.settings import LIMITS
-from disque_tx.sim.run import Checker
+from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Added, Delivered, JobRequest
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 
 class AtMostOnce(Checker):
@@ -21,7 +21,7 @@ class AtMostOnce(Checker):
     adds it again while it gets no answer; then only jobs with the same ID are the same.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that came twice."""
         if run.workload.keys:
             came: dict[bytes, list[Delivered]] = {}
@@ -73,7 +73,7 @@ class NotAfterAck(Checker):
     that node sends nothing about it.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered although a client had them acknowledged."""
         names = {name for _, name, _ in run.plan.history}
         if names - _HARMLESS - _SEPARATING:
@@ -98,7 +98,7 @@ class NotAfterAck(Checker):
         ]
 
 
-def _given_by_restarted(run: Run, delivery: Delivered) -> bool:
+def _given_by_restarted(run: Stage, delivery: Delivered) -> bool:
     """Whether limits kept the job waiting, and a node that may have given it away was restarted."""
     added = run.history.added.get(delivery.body)
     limited = any(name in LIMITS for _, name, _ in run.workload.policies)
@@ -109,13 +109,13 @@ def _given_by_restarted(run: Run, delivery: Delivered) -> bool:
     )
 
 
-def _after_ttl(run: Run, delivery: Delivered) -> bool:
+def _after_ttl(run: Stage, delivery: Delivered) -> bool:
     """Whether the life of the job was over, by the clock of the node that made it."""
     added = run.history.added.get(delivery.body)
     return added is not None and added.asked_us + added.ttl_s * 1_000_000 < delivery.sent_us
 
 
-def _forgotten(run: Run, acked: JobRequest, delivery: Delivered) -> bool:
+def _forgotten(run: Stage, acked: JobRequest, delivery: Delivered) -> bool:
     """Whether a client had the node that answered ACKJOB forget the job, and the acknowledgement
     with it, before the delivery."""
     return any(
@@ -127,7 +127,7 @@ def _forgotten(run: Run, acked: JobRequest, delivery: Delivered) -> bool:
     )
 
 
-def _by_same_node(run: Run, request: JobRequest, delivery: Delivered) -> bool:
+def _by_same_node(run: Stage, request: JobRequest, delivery: Delivered) -> bool:
     """Whether the node that answered ACKJOB delivered the job, its memory unbroken."""
     return (
         request.node == delivery.node
@@ -147,7 +147,7 @@ class WorkingRespected(Checker):
     an ENQUEUE, by another consumer that has the job too or by the operator, ends the wait.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered although a consumer reported to work on them."""
         if any(name not in _HARMLESS for _, name, _ in run.plan.history):
             return []
@@ -170,7 +170,7 @@ class WorkingRespected(Checker):
 
 
 def _given_back(
-    run: Run, worked: JobRequest, delivery: Delivered, requests: list[JobRequest]
+    run: Stage, worked: JobRequest, delivery: Delivered, requests: list[JobRequest]
 ) -> bool:
     """Whether such a request may have been executed after WORKING and before the delivery."""
     since_us = worked.asked_us - 2 * run.world.longest_transit_us
@@ -193,7 +193,7 @@ class InTime(Checker):
     first.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Deliveries outside of their job's time."""
         breaches: list[str] = []
         names = {name for _, name, _ in run.plan.history}
@@ -215,7 +215,7 @@ class InTime(Checker):
         return breaches
 
 
-def _nearly_over(run: Run, added: Added, age_s: float) -> bool:
+def _nearly_over(run: Stage, added: Added, age_s: float) -> bool:
     """Whether some clock was set so that DELAY had no room any more before the end of the job."""
     if not run.shape.appendonly:
         return False

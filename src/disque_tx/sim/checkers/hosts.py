@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disque_tx.sim.run import Checker
+from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 
 class HostsDiffer(Checker):
@@ -18,7 +18,7 @@ class HostsDiffer(Checker):
     after it. Excused are jobs a holder of which is down by then, or was when it was looked at.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were accepted with copies on one host."""
         breaches: list[str] = []
         host_of = {machine.ip: machine.host for machine in run.machines}

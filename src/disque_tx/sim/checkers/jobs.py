@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.keys import ended_by_key
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Added
     from disque_tx.sim.machine import Machine
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 
 class NothingLost(Checker):
@@ -21,7 +21,7 @@ class NothingLost(Checker):
     set to a time after that drops it, and cannot know better.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were never delivered."""
         delivered = {*run.history.by_body(), *(letter.body for letter in run.history.letters)}
         return [
@@ -33,7 +33,7 @@ class NothingLost(Checker):
         ]
 
 
-def may_be_lost(run: Run, added: Added) -> bool:
+def may_be_lost(run: Stage, added: Added) -> bool:
     """Whether nobody promised that the job is delivered: its life is over, its queue was emptied,
     two jobs with its key were alive, it may be delivered once at the most, or no node that had a
     copy lived on."""
@@ -55,7 +55,7 @@ def may_be_lost(run: Run, added: Added) -> bool:
     )
 
 
-def flushed_since(run: Run, added: Added, until_us: int) -> bool:
+def flushed_since(run: Stage, added: Added, until_us: int) -> bool:
     """Whether the queue of the job may have been emptied after it was added, and by then."""
     return any(
         one.queue == added.queue
@@ -65,12 +65,12 @@ def flushed_since(run: Run, added: Added, until_us: int) -> bool:
     )
 
 
-def _broken(run: Run, added: Added) -> int:
+def _broken(run: Stage, added: Added) -> int:
     """How many nodes lost their memory since the job was added."""
     return sum(run.plan.alive_since(machine.ip) > added.asked_us for machine in run.machines)
 
 
-def ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
+def ended_by_clock(run: Stage, added: Added, machine: Machine) -> bool:
     """Whether the life of the job was ever over by the wall clock of the machine."""
     left_us = added.asked_us + added.ttl_s * 1_000_000 - run.world.now_us
     return run.shape.appendonly and max(machine.clocks.shifts_us, default=0) >= left_us
@@ -79,7 +79,7 @@ def ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
 class NothingUnexpected(Checker):
     """Nothing is delivered that was not added, and every job arrives as it was added."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Deliveries that fit no ADDJOB."""
         breaches: list[str] = []
         for delivery in run.history.delivered:
@@ -101,7 +101,7 @@ class CopiesAdded(Checker):
     """A job that was accepted in a queue with ``copy-to`` is in the other queue, too: all of them
     are acknowledged to the producer, or none. Excused is what may be lost anyway."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that are in one queue only."""
         copied = set(run.history.copied)
         queues = {queue for queue, name, _ in run.workload.policies if name == b"copy-to"}
@@ -116,7 +116,7 @@ class CopiesAdded(Checker):
 class UniqueIds(Checker):
     """No two jobs have the same ID."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """IDs that were assigned twice."""
         bodies: dict[bytes, bytes] = {}
         breaches: list[str] = []
@@ -136,7 +136,7 @@ class EnoughCopies(Checker):
     then, or one that has ended the job because its queue was emptied meanwhile.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were accepted with too few copies."""
         breaches: list[str] = []
         for added in run.history.accepted():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.run import Checker
+from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Added
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 #: How long after the end of a job its key may still be taken, while a node is away.
 FREE_US: Final = 10_000_000
@@ -21,7 +21,7 @@ class OneJobPerKey(Checker):
     or lose messages can look like a partition to the nodes.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Keys with several jobs."""
         jobs = {key: set(ids) for key, ids in run.history.keys.items()}
         for delivery in run.history.delivered:
@@ -55,7 +55,7 @@ class AnsweredExist(Checker):
     its key later than another one ends, though its ID was answered.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """IDs that were answered and of which no client got a job."""
         faults = {name for _, name, _ in run.plan.history}
         if not faults <= {"one_down"}:
@@ -69,7 +69,7 @@ class AnsweredExist(Checker):
         ]
 
 
-def _lost(run: Run, key: bytes) -> bool:
+def _lost(run: Stage, key: bytes) -> bool:
     """Whether nobody promised that the job is delivered."""
     added = run.history.added[key]
     if run.evicts or added.retry_s == 0:
@@ -86,7 +86,7 @@ class KeysFreed(Checker):
     A node that is cut off cannot know, nor do nodes that do not get each other's messages.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Answers that named a job which was long done."""
         faults = {name for _, name, _ in run.plan.history}
         if not faults <= {"one_down", "one_away", "one_cut"} or run.workload.leaves:
@@ -106,7 +106,7 @@ class OneLivingJobPerKey(Checker):
     """With at most one node down at a time, no job is added with the key of one that lives: that
     was accepted, and nobody has asked to acknowledge it yet."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were added as new while another one had the key."""
         if not {name for _, name, _ in run.plan.history} <= {"one_down"}:
             return []
@@ -129,7 +129,7 @@ class OneLivingJobPerKey(Checker):
 class _Ends:
     """When jobs were acknowledged for certain."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Stage) -> None:
         self._run = run
         self._requests = run.history.asked(b"ACKJOB")
 
@@ -147,7 +147,7 @@ class _Ends:
         )
 
 
-def ended_by_key(run: Run, added: Added) -> bool:
+def ended_by_key(run: Stage, added: Added) -> bool:
     """Whether a job that was never delivered may have been ended since another one with its key was
     alive, too, which was not acknowledged before this one was added."""
     if not added.key:

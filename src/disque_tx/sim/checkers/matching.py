@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.core.client import BLOCKED_GETJOB
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.shared.settings import thousandths
-from disque_tx.sim.run import Checker
+from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
     from disque_tx.core.queues import Queue
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _LOOK_US: Final = 50_000
 _SECOND: Final = 1_000_000
@@ -27,23 +27,23 @@ class _Looking(Checker):
     def __init__(self) -> None:
         self._breaches: dict[str, None] = {}
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: Stage) -> None:
         """Look for the first time soon."""
         if run.workload.match > 0:
             run.world.at(_LOOK_US, lambda: self._look(run))
 
-    def _look(self, run: Run) -> None:
+    def _look(self, run: Stage) -> None:
         for machine, node in run.nodes():
             for breach in self.look(run, node):
                 self._breaches.setdefault(f"{machine.ip.decode()}: {breach}")
         if not run.over:
             run.world.at(_LOOK_US, lambda: self._look(run))
 
-    def look(self, run: Run, node: Node) -> list[str]:
+    def look(self, run: Stage, node: Node) -> list[str]:
         """What is wrong on this node now."""
         raise NotImplementedError
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """What was found."""
         return list(self._breaches)
 
@@ -62,7 +62,7 @@ class NoJobBesideClient(_Looking):
         super().__init__()
         self._suspects: set[tuple[bytes, bytes]] = set()
 
-    def look(self, run: Run, node: Node) -> list[str]:
+    def look(self, run: Stage, node: Node) -> list[str]:
         """Queues with a job and a client."""
         breaches = []
         names: set[bytes] = set()
@@ -95,7 +95,7 @@ class LimitsKept(_Looking):
     the second for everything that a node delivered since it was started last, in any span of time.
     """
 
-    def look(self, run: Run, node: Node) -> list[str]:
+    def look(self, run: Stage, node: Node) -> list[str]:
         """Queues with too many jobs in hand."""
         counts = Counter(job.queue for job in node.jobs.table.values() if job.in_hand)
         return [
@@ -104,7 +104,7 @@ class LimitsKept(_Looking):
             if 0 < _setting(run, name, b"concurrency") < count
         ]
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Both."""
         breaches = super().judge(run)
         for machine in run.machines:
@@ -119,7 +119,7 @@ class LimitsKept(_Looking):
         return breaches
 
 
-def _deliverable(run: Run, node: Node, queue: Queue) -> bool:
+def _deliverable(run: Stage, node: Node, queue: Queue) -> bool:
     """Whether a client may get a job of the queue, as far as the state of jobs says."""
     now_ms = node.now_ms
     if queue.paused & PAUSE_OUT or all(job.expire_ms <= now_ms for job in queue.jobs):
@@ -133,7 +133,7 @@ def _deliverable(run: Run, node: Node, queue: Queue) -> bool:
     return node.getting.limits.allows(queue.name, now_ms)
 
 
-def _setting(run: Run, queue: bytes, name: bytes) -> float:
+def _setting(run: Stage, queue: bytes, name: bytes) -> float:
     """A setting of the workload's policies, 0 for none; each stands for one queue."""
     for pattern, setting, value in run.workload.policies:
         if pattern == queue and setting == name:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import flushed_since
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from disque_tx.sim.history import Added, Counted, Flushed, Waited
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _CLOCKS: Final = frozenset(("clock_step", "clock_drift"))
 #: What a client asks for while this time passes may be executed in another order.
@@ -37,7 +37,7 @@ class EndingsTrue(Checker):
     deliveries by nodes that were started again, or where jobs come back from old disks.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Answers that are not true."""
         accepted = {added.job_id: added for added in run.history.accepted()}
         return [
@@ -49,7 +49,7 @@ class EndingsTrue(Checker):
         ]
 
 
-def _untrue(run: Run, waited: Waited, added: Added) -> Iterator[str]:
+def _untrue(run: Stage, waited: Waited, added: Added) -> Iterator[str]:
     """What is wrong with an answer."""
     names = {name for _, name, _ in run.plan.history}
     ends = run.history.asked(b"ACKJOB", b"FASTACK", b"DELJOB").get(added.job_id, [])
@@ -100,7 +100,7 @@ class FlushedGone(Checker):
     memory now, or where jobs come back from old disks.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that came back."""
         names = {name for _, name, _ in run.plan.history}
         if names - _CLOCKS:
@@ -125,7 +125,7 @@ class FlushedGone(Checker):
         return breaches
 
 
-def _meant(run: Run, flushed: Flushed) -> set[bytes]:
+def _meant(run: Stage, flushed: Flushed) -> set[bytes]:
     """The jobs that a QFLUSH was for."""
     if not flushed.everywhere:
         return flushed.there.get(flushed.node, set())
@@ -135,7 +135,7 @@ def _meant(run: Run, flushed: Flushed) -> set[bytes]:
     return {job_id for ip, ids in flushed.there.items() if ip in own for job_id in ids}
 
 
-def _disturbed(run: Run, job_id: bytes, flushed: Flushed) -> bool:
+def _disturbed(run: Stage, job_id: bytes, flushed: Flushed) -> bool:
     """Whether the job may have changed its state while it was flushed."""
     since_us, until_us = flushed.asked_us - _SLACK_US, flushed.answered_us + _SLACK_US
     return any(
@@ -156,7 +156,7 @@ class CountsTrue(Checker):
     time, which may be counted where they left and where they arrived.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Answers that are too high or too low."""
         if run.plan.history or run.lost or run.shape.bulk != "all":
             return []
@@ -176,7 +176,7 @@ class CountsTrue(Checker):
         return breaches
 
 
-def _bounds(run: Run, counted: Counted) -> tuple[int, int]:
+def _bounds(run: Stage, counted: Counted) -> tuple[int, int]:
     """How many jobs the answer must count, and may count."""
     history = run.history
     begun_us, end_us = counted.asked_us, counted.answered_us + _SLACK_US

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.policies import tables
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 
 class SamePolicies(Checker):
     """When all is healed, all nodes that have tables have the same one; so have their digests, and
     what is in force."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Nodes whose table is another one."""
         breaches: list[str] = []
         found = tables(run)
@@ -43,7 +43,7 @@ class PoliciesKept(Checker):
     """A change that was answered is there, or a later one, as long as the disk of the node is the
     same; so nothing that was deleted comes back."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Changes that are lost."""
         machines = {machine.ip: machine for machine in run.machines}
         deleted = {

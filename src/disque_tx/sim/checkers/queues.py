@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.events import DELIVERED, EXPORTED, EventSink
 from disque_tx.messages import JobRecord
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.history import Added, Paused
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 #: So many of the jobs left in a queue are compared, at its front and at its end.
 _FRONT: Final = 20
@@ -36,7 +36,7 @@ class OldestFirst(Checker):
         self.born: dict[bytes, int] = {}
         self._breaches: list[str] = []
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: Stage) -> None:
         """Be notified of every job that leaves a queue."""
         for machine in run.machines:
             machine.events = partial(_Departures, self)
@@ -56,7 +56,7 @@ class OldestFirst(Checker):
                 )
                 return
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that overtook others."""
         last: dict[tuple[bytes, int, bytes], tuple[int, bytes]] = {}
         breaches = list(self._breaches)
@@ -121,7 +121,7 @@ class PauseRespected(Checker):
     ADDJOB and lets jobs in.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """What moved although it should not."""
         breaches: list[str] = []
         for delivery in run.history.delivered:
@@ -149,7 +149,7 @@ def _reason(paused: Paused) -> str:
     )
 
 
-def _in_force(run: Run, queue: bytes, node: bytes, at_us: int, flag: int) -> Paused | None:
+def _in_force(run: Stage, queue: bytes, node: bytes, at_us: int, flag: int) -> Paused | None:
     """The PAUSE that certainly holds on the node at that time, if it stops this."""
     arrived_us = 2 * run.world.longest_transit_us + _TURNS_US
     last: Paused | None = None
@@ -172,7 +172,7 @@ def _in_force(run: Run, queue: bytes, node: bytes, at_us: int, flag: int) -> Pau
     return last if before_us < last.asked_us and since_us < at_us else None
 
 
-def _let_in(run: Run, added: Added) -> bool:
+def _let_in(run: Stage, added: Added) -> bool:
     """Whether a PAUSE that was sent after the ADDJOB and before its answer may have ended one that
     stopped it."""
     return any(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import may_be_lost
-from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Delivered, JobRequest
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 _DRIFT: Final = 0.001
 
@@ -24,7 +24,7 @@ class BackoffRespected(Checker):
     node that holds it back may take over.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered before the time that the NACK named."""
         requests: dict[bytes, list[JobRequest]] = {}
         for request in run.history.job_requests:
@@ -49,7 +49,7 @@ class BackoffRespected(Checker):
 
 
 def _disturbed(
-    run: Run, nacked: JobRequest, delivery: Delivered, requests: list[JobRequest]
+    run: Stage, nacked: JobRequest, delivery: Delivered, requests: list[JobRequest]
 ) -> bool:
     """Whether another request about the job may have been executed shortly before or meanwhile."""
     since_us = nacked.asked_us - _LONGEST_US - 2 * run.world.longest_transit_us
@@ -72,7 +72,7 @@ class EveryJobSettled(Checker):
     ID it was delivered, is lost if there is no letter about it.
     """
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered and are gone."""
         ended = {
             request.job_id
@@ -91,7 +91,7 @@ class EveryJobSettled(Checker):
 class OneLetter(Checker):
     """Without faults, there is one letter about a job: only one of its holders writes it."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs with several letters."""
         if run.plan.history or run.lost:
             return []

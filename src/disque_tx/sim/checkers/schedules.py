@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.recurring.calendar import Calendar
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
-from disque_tx.sim.run import Checker
-from disque_tx.sim.schedules import REPLICATE, ScheduleOperator, Watched
+from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.history import ScheduleRecord, WatchedSchedule
+from disque_tx.sim.schedules import REPLICATE
 from disque_tx.sim.world import EPOCH_US
 
 if TYPE_CHECKING:
-    from disque_tx.sim.run import Run
+    from disque_tx.sim.stage import Stage
 
 
-def _times(watched: Watched, until_s: int) -> list[int]:
+def _times(watched: WatchedSchedule, until_s: int) -> list[int]:
     """The times of all occurrences of a definition until then."""
     times: list[int] = []
     calendar, recurrence = Calendar(), watched.definition.recurrence
@@ -26,7 +27,7 @@ def _times(watched: Watched, until_s: int) -> list[int]:
     return times
 
 
-def _id_start(watched: Watched, time_s: int) -> bytes:
+def _id_start(watched: WatchedSchedule, time_s: int) -> bytes:
     return id_start(occurrence_key(watched.name, time_s), watched.definition.node)
 
 
@@ -35,25 +36,25 @@ class OccurrencesKept(Checker):
     due than there were copies; or a clock was set, for what is missed for too long is left out; or
     the definition had been replaced, and came back from a disk that did not know that."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Occurrences that were never delivered."""
-        operator = run.schedules
-        if operator is None or any(machine.clocks.shifts_us for machine in run.machines):
+        record = run.history.schedules
+        if not record.used or any(machine.clocks.shifts_us for machine in run.machines):
             return []
-        if not operator.ended:
+        if not record.ended:
             return ["the schedules could not be deleted"]
-        taken = {job_id[:35] for job_id in operator.taken}
+        taken = {job_id[:35] for job_id in record.taken}
         return [
             f"{watched.name.decode()}: the occurrence at {time_s} was never delivered"
-            for watched in operator.watched.values()
+            for watched in record.watched.values()
             for time_s in _times(watched, watched.last_s)
             if _id_start(watched, time_s) not in taken
             and not self._lost(run, time_s)
-            and not self._replaced(operator, watched, time_s)
+            and not self._replaced(record, watched, time_s)
         ]
 
     @staticmethod
-    def _lost(run: Run, time_s: int) -> bool:
+    def _lost(run: Stage, time_s: int) -> bool:
         """Whether all nodes that had a copy may have lost their memory since it was made, which is
         not before it was due."""
         asked_us = (time_s - 1) * 1_000_000 - EPOCH_US
@@ -61,12 +62,12 @@ class OccurrencesKept(Checker):
         return broken >= min(REPLICATE, len(run.machines))
 
     @staticmethod
-    def _replaced(operator: ScheduleOperator, watched: Watched, time_s: int) -> bool:
+    def _replaced(record: ScheduleRecord, watched: WatchedSchedule, time_s: int) -> bool:
         """Whether another definition was in force before the occurrence was known as made."""
         known_us = min(known_us for last_s, known_us in watched.known_us if last_s >= time_s)
         return any(
             watched.known_us[0][1] < other.known_us[0][1] < known_us
-            for other in operator.watched.values()
+            for other in record.watched.values()
             if other.name == watched.name and other.known_us
         )
 
@@ -79,16 +80,16 @@ class SchedulesGoOn(Checker):
     """One clock that is set wrong, and put right again, stops no schedule of three nodes or more:
     what is in force for longer than it takes to find that out makes jobs."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Schedules that stood still."""
-        operator = run.schedules
+        record = run.history.schedules
         able = all(run.shape.has_own(number) for number in range(len(run.machines)))
-        if operator is None or not able or {n for _, n, _ in run.plan.history} != {"one_clock"}:
+        if not record.used or not able or {n for _, n, _ in run.plan.history} != {"one_clock"}:
             return []
         return [
             f"{watched.name.decode()}: in force at {watched.force_us / 1e6:.3f} s, made nothing"
             f" since {made_us / 1e6:.3f} s"
-            for watched in operator.watched.values()
+            for watched in record.watched.values()
             if watched.known_us
             and watched.force_us - (made_us := watched.known_us[-1][1]) > _STILL_US
         ]
@@ -98,33 +99,33 @@ class OccurrencesOnce(Checker):
     """No job is made at a time at which none is due. In a run without faults every occurrence is
     delivered once, and none is made late."""
 
-    def judge(self, run: Run) -> list[str]:
+    def judge(self, run: Stage) -> list[str]:
         """Jobs that are too many, or that came too late."""
-        operator = run.schedules
-        if operator is None:
+        record = run.history.schedules
+        if not record.used:
             return []
         due = {
             _id_start(watched, time_s)
-            for watched in operator.watched.values()
+            for watched in record.watched.values()
             for time_s in _times(watched, max(watched.last_s, watched.definition.start_s) + 60)
         }
         breaches = [
             f"{job_id.decode()} belongs to no occurrence"
-            for job_id in operator.taken
+            for job_id in record.taken
             if job_id[:35] not in due and not run.plan.history
         ]
         if run.plan.history or run.lost or run.evicts:
             return breaches
-        for job_id, times in operator.taken.items():
+        for job_id, times in record.taken.items():
             if times > 1:
                 breaches.append(f"{job_id.decode()}: delivered {times} times without any fault")
-        return breaches + self._late(operator)
+        return breaches + self._late(record)
 
     @staticmethod
-    def _late(operator: ScheduleOperator) -> list[str]:
+    def _late(record: ScheduleRecord) -> list[str]:
         """Occurrences that the nodes knew of late: true time and their clocks differ by less."""
         breaches: list[str] = []
-        for watched in operator.watched.values():
+        for watched in record.watched.values():
             for (first_s, first_us), (last_s, last_us) in zip(
                 watched.known_us, watched.known_us[1:], strict=False
             ):

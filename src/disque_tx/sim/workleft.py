@@ -1,0 +1,30 @@
+"""Whether a node still has something to do, so that a run is not over yet."""
+
+from __future__ import annotations
+
+from disque_tx.core.job import Job
+from disque_tx.core.node import Node
+from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL
+from disque_tx.sim.stage import Stage
+
+
+def work_left(run: Stage, node: Node, job: Job) -> bool:
+    """Whether something should still happen with the job on that node."""
+    if job.state == WAIT_REPL:
+        return not _without_place(run, node, job)
+    return job.state == QUEUED or (job.state == ACTIVE and job.retry_s > 0)
+
+
+def waits_for_copies(run: Stage, node: Node) -> bool:
+    """Whether the node should still place copies, or learn of some."""
+    if node.replication.asynchronous:
+        return True
+    waits = node.waiters.copies.values()
+    return any(not _without_place(run, node, wait.job) for wait in waits)
+
+
+def _without_place(run: Stage, node: Node, job: Job) -> bool:
+    """Whether no client waits for the job's copies, and too few nodes stay in the cluster."""
+    wait = node.waiters.copies.get(job.id)
+    staying = sum(not other.membership.leaving for _, other in run.nodes())
+    return wait is not None and wait.client is None and staying < job.repl
