@@ -75,6 +75,8 @@ CAN_KEYS: Final = 4
 CAN_QUERY: Final = 8
 CAN_MATCH: Final = 16
 CAN_LOADED: Final = 128
+CAN_REPAIR: Final = 256
+CAN_ASK: Final = 512
 
 
 def type_name(kind: i64) -> str:

@@ -237,6 +237,13 @@ class RequestSource:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class ReplyPart:
+    """A part of a long reply, made in a slice of the work and sent with the others in the end."""
+
+    __slots__ = ()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReplySink:
     """Where the answer to a request goes; one per client, in order of its requests.
 
@@ -285,6 +292,14 @@ class ReplySink:
 
     def rewind(self, mark: int) -> None:
         """Forget everything written since ``mark``."""
+        raise NotImplementedError
+
+    def cut(self, mark: int) -> ReplyPart:
+        """Take away what was collected since then, for :meth:`paste`."""
+        raise NotImplementedError
+
+    def paste(self, part: ReplyPart) -> None:
+        """Collect what was cut from this sink before."""
         raise NotImplementedError
 
     def speaking(self, version: int) -> ReplySink:

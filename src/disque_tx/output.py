@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.messages import ReplySink
+from disque_tx.messages import ReplyPart, ReplySink
+
+
+class _Bytes(ReplyPart):
+    """A part as bytes."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data: bytes = data
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -42,3 +51,12 @@ class Output(ReplySink):
     def rewind(self, mark: int) -> None:
         while len(self._chunks) > mark:
             self.size -= len(self._chunks.pop())
+
+    def cut(self, mark: int) -> ReplyPart:
+        data = b"".join(self._chunks[mark:])
+        self.rewind(mark)
+        return _Bytes(data)
+
+    def paste(self, part: ReplyPart) -> None:
+        assert isinstance(part, _Bytes)
+        self.write(part.data)

@@ -31,12 +31,13 @@ CHANGES_BYTES_MAX: Final = 48 * 1024
 class Register:
     """The value of one setting of one pattern. It never changes: a new value is a new register.
 
-    ``counter`` and ``node``: the change that it is, and the ID of the node that made it.
-    ``deleted_s``: 0, or when the setting was deleted, in seconds since 1970; the value is empty
-    then. ``line``: its line in the file, once that was needed.
+    ``generation``: how often its table had been repaired when it was made. ``counter`` and
+    ``node``: the change that it is, and the ID of the node that made it. ``deleted_s``: 0, or when
+    the setting was deleted, in seconds since 1970; the value is empty then. ``line``: its line in
+    the file, once that was needed.
     """
 
-    __slots__ = ("counter", "deleted_s", "line", "name", "node", "pattern", "value")
+    __slots__ = ("counter", "deleted_s", "generation", "line", "name", "node", "pattern", "value")
 
     def __init__(
         self,
@@ -46,6 +47,8 @@ class Register:
         counter: i64,
         node: bytes,
         deleted_s: i64 = 0,
+        *,
+        generation: i64 = 0,
     ) -> None:
         self.pattern: bytes = pattern
         self.name: bytes = name
@@ -53,16 +56,18 @@ class Register:
         self.counter: i64 = counter
         self.node: bytes = node
         self.deleted_s: i64 = deleted_s
+        self.generation: i64 = generation
         self.line: bytes = b""
 
     def wire_bytes(self) -> i64:
         """What it takes on the bus."""
         return REGISTER_BYTES + len(self.pattern) + len(self.name) + len(self.value)
 
-    def fields(self) -> tuple[bytes, bytes, bytes, int, bytes, int]:
+    def fields(self) -> tuple[bytes, bytes, bytes, int, bytes, int, int]:
         """Everything that makes it this register."""
         counter, deleted_s = int(self.counter), int(self.deleted_s)
-        return self.pattern, self.name, self.value, counter, self.node, deleted_s
+        generation = int(self.generation)
+        return self.pattern, self.name, self.value, counter, self.node, deleted_s, generation
 
 
 @mypyc_attr(acyclic=True)

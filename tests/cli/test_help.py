@@ -10,7 +10,8 @@ from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
 COMMANDS = (
     "auth ping info shutdown monitor debug config cluster client slowlog time command latency "
     "hello addjob getjob ackjob fastack deljob show loadjob bgrewriteaof qlen qpeek qstat qscan "
-    "jscan enqueue nack dequeue working pause qcount qlist qflush waitjob qpolicy qmove schedule"
+    "jscan enqueue nack dequeue working pause qcount qlist qflush waitjob qpolicy qmove schedule "
+    "ask"
 )
 #: What begins with Q.
 QUEUE_WORDS = ["QCOUNT", "QFLUSH", "QLEN", "QLIST", "QMOVE"]

@@ -40,6 +40,7 @@ class WordsTests(SynchronousTestCase):
             (schedules.schedule_list(), ("SCHEDULE", "LIST")),
             (schedules.schedule_get("s"), ("SCHEDULE", "GET", b"s")),
             (schedules.schedule_del("s"), ("SCHEDULE", "DEL", b"s")),
+            (schedules.schedule_repair(), ("SCHEDULE", "REPAIR")),
             (schedules.schedule_pause("s"), ("SCHEDULE", "PAUSE", b"s")),
             (schedules.schedule_resume("s"), ("SCHEDULE", "RESUME", b"s")),
             (schedules.schedule_run("s"), ("SCHEDULE", "RUN", b"s")),

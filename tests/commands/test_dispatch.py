@@ -161,6 +161,17 @@ class CheckTests(DispatchCase):
             self.assertEqual([MISCONF], self.do(line))
         self.assertEqual([0], self.do("QLEN q"))
 
+    def test_joining(self) -> None:
+        """A process that does not reach the others of its daemon yet takes no jobs, which would get
+        too few copies, and can be looked at; a problem of the log is named first."""
+        self.server.joining = self.server.troubled = True
+        joining = Error(b"LOADING The processes of this daemon do not reach each other yet")
+        for line in ("ADDJOB q b 0", "GETJOB FROM q", "QLEN q", "ASK NODE LATENCY"):
+            self.assertEqual([joining], self.do(line))
+        self.assertEqual([Status(b"PONG")], self.do("PING"))
+        self.control.is_loading = True
+        self.assertEqual([LOADING], self.do("QLEN q"))
+
     def test_loading(self) -> None:
         """While the log is loaded only some commands work."""
         self.server.troubled = True

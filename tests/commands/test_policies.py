@@ -6,6 +6,7 @@ from disque_tx.commands.cluster import cluster
 from disque_tx.commands.info import info
 from disque_tx.commands.policies import qpolicy
 from disque_tx.commands.values import Error
+from disque_tx.core.shared.registers import COUNTER_MAX
 from disque_tx.errors import CommandError
 from tests.commands.desk import OK, DeskCase
 
@@ -33,6 +34,28 @@ class PolicyTests(DeskCase):
             self.assert_refused(line, qpolicy, b"QPOLICY", *words)
         listed = self.call(qpolicy, b"QPOLICY", b"LIST")
         self.assertEqual([[b"q", {b"ttl": b"5"}]], listed)
+
+    def test_repair(self) -> None:
+        """A repaired table is saved before the answer, and can be changed again."""
+        self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5", b"retry", b"1")
+        self.call(qpolicy, b"QPOLICY", b"DEL", b"q", b"retry")
+        self.node.policy_table.registers.begin(0, COUNTER_MAX)
+        words = [b"QPOLICY", b"SET", b"q", b"ttl", b"6"]
+        self.assert_refused(b"ERR The counter of the table is at its end", qpolicy, *words)
+        self.assertEqual(1, self.call(qpolicy, b"QPOLICY", b"REPAIR"))
+        self.assertEqual(["save policies"] * 3, self.control.performed)
+        self.assertEqual(OK, self.call(qpolicy, *words))
+        self.assertEqual([[b"q", {b"ttl": b"6"}]], self.call(qpolicy, b"QPOLICY", b"LIST"))
+
+    def test_repair_not_saved(self) -> None:
+        """A repair that cannot be saved changes nothing, neither here nor for older nodes."""
+        self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")
+        registers = self.node.policy_table.registers
+        before = (registers.generation, registers.greatest, registers.digest)
+        self.control.refusal = CommandError("ERR", "The policies can't be saved: full")
+        line = b"ERR The policies can't be saved: full"
+        self.assert_refused(line, qpolicy, b"QPOLICY", b"REPAIR")
+        self.assertEqual(before, (registers.generation, registers.greatest, registers.digest))
 
     def test_standing_aside(self) -> None:
         """Of two processes with one node ID only one changes policies: their changes could not be

@@ -50,6 +50,7 @@ qflush -2 write
 waitjob -2 readonly fast
 qmove -3 write denyoom
 schedule -2 admin
+ask -3 admin
 """
 COMMANDS = len((TABLE + OWN).splitlines())
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from disque_tx.commands.cluster import cluster
 from disque_tx.commands.info import info
+from disque_tx.commands.schedulelists import AT_ONCE
 from disque_tx.commands.schedules import schedule
-from disque_tx.commands.values import Error, Value
+from disque_tx.commands.values import Error, Value, ValueReplies
+from disque_tx.core.client import BLOCKED_TASK, NOT_BLOCKED
+from disque_tx.core.shared.registers import COUNTER_MAX
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.errors import CommandError
 from tests.commands.desk import NOW_MS, OK, UNIX_S, DeskCase
@@ -46,6 +49,49 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
         self.assertEqual(0, self.schedule(b"DEL", b"x"))
         self.assertEqual(2, len(self.control.performed))
+
+    def test_long_list(self) -> None:
+        """A list of many schedules is made in slices, between which the node serves others; it has
+        all of them, in order, without those that are deleted meanwhile."""
+        for number in range(3 * AT_ONCE):
+            self.set(b"%04d" % number)
+        self.assertEqual([], self.answers(schedule, b"SCHEDULE", b"LIST"))
+        self.assertEqual(BLOCKED_TASK, self.client.blocked)
+        self.node.timetable.apply(self.node.timetable.plan_del(b"0149", self.node.id, UNIX_S), 1)
+        turns = 0
+        while self.client.blocked != NOT_BLOCKED:
+            self.node.run_due()
+            turns += 1
+        self.assertEqual(2, turns)
+        replies = self.client.replies
+        assert isinstance(replies, ValueReplies)
+        (listed,) = replies.values
+        assert isinstance(listed, list)
+        names = [row[b"name"] for row in listed if isinstance(row, dict)]
+        self.assertEqual([b"%04d" % number for number in range(149)], names)
+
+    def test_long_list_unwanted(self) -> None:
+        """A client that is gone meanwhile gets nothing, and another request of it is answered by
+        its own reply."""
+        for number in range(3 * AT_ONCE):
+            self.set(b"%04d" % number)
+        self.assertEqual([], self.answers(schedule, b"SCHEDULE", b"LIST"))
+        self.node.waiters.leave(self.client)
+        self.node.run_due()
+        self.node.run_due()
+        replies = self.client.replies
+        assert isinstance(replies, ValueReplies)
+        self.assertEqual(([], False), (replies.values, self.node.slices.busy()))
+
+    def test_repair(self) -> None:
+        """The table of schedules is repaired as that of policies is."""
+        self.set()
+        self.node.timetable.registers.begin(0, COUNTER_MAX)
+        self.assertIsInstance(self.set(b"other"), Error)
+        self.assertEqual(1, self.schedule(b"REPAIR"))
+        self.assertEqual(OK, self.set(b"other"))
+        self.assertEqual([b"other", b"s"], self.node.timetable.names())
+        self.assertEqual(["save schedules"] * 3, self.control.performed)
 
     def test_not_saved(self) -> None:
         """A change that cannot be saved is refused with the reason, and not in force."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import (
+    CAN_ASK,
     CAN_BULK,
     CAN_KEYS,
     CAN_LOADED,
@@ -41,6 +42,7 @@ class FeatureTests(PeerCase):
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
+        features |= CAN_ASK
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

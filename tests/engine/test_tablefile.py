@@ -77,7 +77,7 @@ class TableFileTests(NodeCase):
     def test_set_aside(self) -> None:
         """A file that is torn, foreign or from a later version is kept under another name, and the
         node starts and can save."""
-        later = render([], 1).replace(b"version 1", b"version 2")
+        later = render([], 1).replace(b"version 1", b"version 3")
         for data, why in (
             (render([], 1)[:-9], "checksum"),
             (b"port 7711\n", "no file of policies"),

@@ -29,6 +29,7 @@ from disque_tx.tablemessages import Register, TableChange, TableDigest, TablePul
 from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, encode
 from disque_tx.wire.jobcodec import decode_moving, decode_stored, encode_stored
 from disque_tx.wire.nodesfile import parse, render
+from disque_tx.wire.tablefile import POLICIES
 from disque_tx.wire.tablefile import checksum as policies_checksum
 from disque_tx.wire.tablefile import parse as parse_policies
 from disque_tx.wire.tablefile import render as render_policies
@@ -200,11 +201,12 @@ def check_policiesfile(data: bytes) -> None:
     head = data.rpartition(b"checksum ")[0]
     for text in (data, head + b"checksum " + policies_checksum(head) + b"\n"):
         try:
-            registers, greatest = parse_policies(text)
+            registers, generation, greatest = parse_policies(text)
         except PeerError:
             continue
-        again, counter = parse_policies(render_policies(registers, greatest))
-        assert counter == greatest
+        rendered = render_policies(registers, greatest, POLICIES, generation)
+        again, number, counter = parse_policies(rendered)
+        assert (number, counter) == (generation, greatest)
         assert [one.fields() for one in again] == [one.fields() for one in registers]
 
 

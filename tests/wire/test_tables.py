@@ -19,7 +19,7 @@ from disque_tx.tablemessages import (
     TablePull,
 )
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, encode
-from disque_tx.wire.tablefile import parse, render
+from disque_tx.wire.tablefile import POLICIES, parse, render
 from tests import profiles  # noqa: F401
 from tests.fuzz.checks import message_fields
 
@@ -38,6 +38,7 @@ def registers(draw: st.DrawFn) -> Register:
         draw(st.integers(0, 10**18 - 1)),
         draw(st.binary(min_size=40, max_size=40).map(lambda data: data.hex().encode()[:40])),
         deleted_s,
+        generation=draw(st.sampled_from((0, 1, 1_795_176_084))),
     )
 
 
@@ -118,18 +119,30 @@ class MessageTests(SynchronousTestCase):
         )
         pull = encode(signed(TablePull(b"q", b"ttl")))[144:]
         self.assertEqual(bytes.fromhex("0000000100010003") + b"qttl", pull)
+        repaired = Register(b"q*", b"ttl", b"60", 258, ME, generation=3)
+        body = encode(signed(TableChange([repaired], True, True)))[144:]
+        fields = "000000010000000700000000000001020000000000000000"
+        register_body = ME + bytes.fromhex(sizes) + b"q*ttl60" + bytes.fromhex("0000000000000003")
+        self.assertEqual(bytes.fromhex(fields) + register_body, body)
         self.assertEqual((32, 33, 34, 2), (TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL, CAN_BULK))
 
 
 class FileTests(SynchronousTestCase):
     """The policies file."""
 
-    @given(st.lists(registers(), max_size=5), NUMBERS)
-    def test_round_trip(self, there: list[Register], greatest: int) -> None:
+    @given(st.lists(registers(), max_size=5), NUMBERS, st.sampled_from((0, 1, 1_795_176_084)))
+    def test_round_trip(self, there: list[Register], greatest: int, generation: int) -> None:
         """A restart finds what was saved."""
-        found, counter = parse(render(there, greatest))
+        found, number, counter = parse(render(there, greatest, POLICIES, generation))
         self.assertEqual([one.fields() for one in there], [one.fields() for one in found])
-        self.assertEqual(greatest, counter)
+        self.assertEqual((generation, greatest), (number, counter))
+
+    def test_repaired(self) -> None:
+        """A version that knows no repairs does not read the file of a repaired table as another
+        one; every version reads that of a table which was never repaired."""
+        one = Register(b"q", b"ttl", b"5", 1, ME, generation=3)
+        self.assertIn(b"\nversion 2\ncounter 7 3\nset 1 ", render([one], 7, POLICIES, 3))
+        self.assertIn(b"\nversion 1\ncounter 7\n", render([], 7))
 
     @given(st.lists(registers(), min_size=1, max_size=3), st.data())
     def test_torn(self, there: list[Register], data: st.DataObject) -> None:
@@ -151,7 +164,7 @@ class FileTests(SynchronousTestCase):
         whole = render([], 7)
         for text, reason in (
             (b"port 7711\n", "no file of policies"),
-            (whole.replace(b"version 1", b"version 2"), "a later version"),
+            (whole.replace(b"version 1", b"version 3"), "a later version"),
             (whole[:-5], "checksum is wrong or missing"),
         ):
             self.assertIn(reason, str(self.assertRaises(PeerError, parse, text)))

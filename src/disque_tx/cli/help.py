@@ -127,6 +127,12 @@ ENTRIES: Final = (
         "End the jobs of a queue",
     ),
     Entry(
+        "server",
+        "ASK",
+        ("NODE|PROCESSES|CLUSTER|node-id", "question", "[word ...]"),
+        "Ask each process of the daemon, or each node, the same question",
+    ),
+    Entry(
         "queues",
         "QMOVE",
         ("from", "to", "[COUNT n]", "[ID job-id ...]", "[DEAD]"),
@@ -156,6 +162,7 @@ ENTRIES: Final = (
         "Give the queues that match a pattern these settings",
     ),
     Entry("queues", "QPOLICY DEL", ("pattern", "[setting ...]"), "Take settings from a pattern"),
+    Entry("queues", "QPOLICY REPAIR", (), "Number the table of policies anew on all nodes"),
     Entry("queues", "QPOLICY LIST", ("[pattern]",), "List the settings of patterns"),
     Entry("queues", "QPOLICY GET", ("queue",), "Show the settings in force for a queue"),
     Entry(
@@ -170,6 +177,7 @@ ENTRIES: Final = (
     Entry("jobs", "SCHEDULE LIST", (), "List the schedules"),
     Entry("jobs", "SCHEDULE GET", ("name",), "Show a schedule"),
     Entry("jobs", "SCHEDULE DEL", ("name",), "Delete a schedule"),
+    Entry("jobs", "SCHEDULE REPAIR", (), "Number the table of schedules anew on all nodes"),
     Entry("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
     Entry("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
     Entry("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),

@@ -149,6 +149,7 @@ class Commands:
 
     policy_set = _command(policies.policy_set)
     policy_del = _command(policies.policy_del)
+    policy_repair = _command(policies.policy_repair)
     policy_list = _command(policies.policy_list)
     policy_get = _command(policies.policy_get)
 
@@ -156,6 +157,7 @@ class Commands:
     schedule_list = _command(schedules.schedule_list)
     schedule_get = _command(schedules.schedule_get)
     schedule_del = _command(schedules.schedule_del)
+    schedule_repair = _command(schedules.schedule_repair)
     schedule_pause = _command(schedules.schedule_pause)
     schedule_resume = _command(schedules.schedule_resume)
     schedule_run = _command(schedules.schedule_run)

@@ -36,6 +36,12 @@ def policy_del(pattern: Name, *settings: str) -> Request[int]:
     return Request(("QPOLICY", "DEL", encoded(pattern), *settings), replies.integer)
 
 
+def policy_repair() -> Request[int]:
+    """QPOLICY REPAIR: number the table of policies anew on all nodes, so that it can be changed
+    again after a node has run its counters ahead; returns how many settings it has."""
+    return Request(("QPOLICY", "REPAIR"), replies.integer)
+
+
 def policy_list(pattern: Name | None = None) -> Request[dict[str, dict[str, str]]]:
     """QPOLICY LIST: the settings of every pattern, or of this one; values are texts."""
     words = () if pattern is None else (encoded(pattern),)

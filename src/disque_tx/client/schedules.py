@@ -88,6 +88,12 @@ def schedule_del(name: Name) -> Request[bool]:
     return Request(("SCHEDULE", "DEL", encoded(name)), _changed)
 
 
+def schedule_repair() -> Request[int]:
+    """SCHEDULE REPAIR: number the table of schedules anew on all nodes, so that it can be changed
+    again after a node has run its counters ahead; returns how many entries it has."""
+    return Request(("SCHEDULE", "REPAIR"), replies.integer)
+
+
 def schedule_pause(name: Name) -> Request[bool]:
     """SCHEDULE PAUSE: make no jobs until it is resumed; whether that was not so already.
 

@@ -39,10 +39,11 @@ def _slowlog_get(server: Server, client: Client, argv: list[bytes]) -> None:
     chosen = entries if count < 0 else entries[:count]
     client.replies.array(len(chosen))
     for entry in chosen:
-        _slow_entry(client.replies, entry)
+        slow_entry(client.replies, entry)
 
 
-def _slow_entry(replies: ReplySink, entry: SlowEntry) -> None:
+def slow_entry(replies: ReplySink, entry: SlowEntry) -> None:
+    """One entry of the slow log."""
     replies.array(6 if entry.addr else 4)
     replies.integer(entry.id)
     replies.integer(entry.unix_s)

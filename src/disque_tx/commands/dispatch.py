@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.admin import monitor_line
+from disque_tx.commands.asking import Answers
 from disque_tx.commands.context import Server
 from disque_tx.commands.direct import DirectProtocol, Guard
 from disque_tx.commands.reading import check_reader
@@ -29,6 +30,14 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import RequestSource
 
 _QUOTED_NAME_MAX: Final = 128
+#: What is answered while a process does not reach the others of its daemon, besides what is while
+#: the log is being loaded: nothing that concerns jobs.
+_WHILE_JOINING: Final = frozenset(
+    (
+        *(b"ping", b"hello", b"time", b"client", b"cluster", b"config", b"monitor", b"slowlog"),
+        *(b"debug", b"bgrewriteaof"),
+    )
+)
 #: How long one client's requests may take before those of others are executed.
 SHARE_NS: Final = 2_000_000
 #: How long the requests of all clients may take before the replies are sent.
@@ -42,6 +51,7 @@ class Dispatcher(Guard):
         self._server = server
         self._registry = registry
         self._node = server.node
+        self._node.overview.respondent = Answers(server)
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
         self._turn_ns: i64 = 0
@@ -214,6 +224,10 @@ class Dispatcher(Guard):
             raise CommandError("MISCONF", f"Errors writing to the AOF file: {reason}")
         if self._server.control.loading() and not command.loading:
             raise CommandError("LOADING", "Disque is loading the dataset in memory")
+        if self._server.joining and not command.loading and command.name not in _WHILE_JOINING:
+            raise CommandError(
+                "LOADING", "The processes of this daemon do not reach each other yet"
+            )
 
     def _show(self, client: Client, command: Command, argv: list[bytes]) -> None:
         line = monitor_line(client, argv, self._node.wall_us, command.name)

@@ -11,9 +11,12 @@ from disque_tx.commands.protocols import protocol_fields
 from disque_tx.commands.registry import Command
 from disque_tx.commands.retries import retry_fields
 from disque_tx.core.client import Client
+from disque_tx.core.shared.table import SharedTable
 from disque_tx.errors import syntax_error
 
 Fields = list[tuple[str, str]]
+#: Nodes named in one field, those with the most first.
+_SENDERS_SHOWN: Final = 10
 _UNITS: Final = ("K", "M", "G", "T", "P")
 
 
@@ -184,12 +187,28 @@ def _policies(server: Server) -> Fields:
         ("policies_registers", str(len(table.registers))),
         ("policies_digest", f"{table.registers.digest:016x}"),
         ("policies_changes_received", str(table.received)),
-        ("policies_changes_refused", str(table.refused)),
+        ("policies_changes_refused", str(table.refused.total)),
+        *_table_fields("policies", table),
         *retry_fields(server),
         ("keys", str(len(server.node.keys))),
         ("total_keys_refused", str(server.node.totals.keys_refused)),
         ("total_keys_dropped", str(server.node.totals.keys_dropped)),
         ("total_keys_doubled", str(server.node.totals.keys_doubled)),
+    ]
+
+
+def _table_fields(what: str, table: SharedTable) -> Fields:
+    """Of one table that all nodes have alike."""
+    refused = table.refused.by_sender
+    senders = [
+        f"{node_id.decode('latin-1')}={refused[node_id]}"
+        for node_id in sorted(refused, key=refused.__getitem__, reverse=True)
+    ]
+    return [
+        (f"{what}_generation", str(table.registers.generation)),
+        (f"{what}_unknown", str(len(table.unknown))),
+        (f"{what}_unknown_dropped", str(table.unknown.dropped)),
+        (f"{what}_refused_from", ",".join(senders[:_SENDERS_SHOWN])),
     ]
 
 
@@ -200,6 +219,9 @@ def _schedules(server: Server) -> Fields:
         ("schedules", str(len(table.definitions))),
         ("schedules_registers", str(len(table.registers))),
         ("schedules_digest", f"{table.registers.digest:016x}"),
+        ("schedules_changes_received", str(table.received)),
+        ("schedules_changes_refused", str(table.refused.total)),
+        *_table_fields("schedules", table),
         ("schedules_made", str(recurring.made)),
         ("schedules_missed", str(recurring.missed)),
         ("schedules_failed", str(recurring.failed)),

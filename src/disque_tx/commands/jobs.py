@@ -134,9 +134,9 @@ def show(server: Server, client: Client, argv: list[bytes]) -> None:
         show_job(client.replies, job, server.node.now_ms)
 
 
-def show_job(replies: ReplySink, job: Job, now_ms: int) -> None:
-    """The flat list of 15 names and values."""
-    replies.array(30)
+def show_job(replies: ReplySink, job: Job, now_ms: int, with_body: bool = True) -> None:
+    """The flat list of 15 names and values, the last of which is the body."""
+    replies.array(30 if with_body else 28)
     replies.bulk(b"id")
     replies.bulk(job.id)
     replies.bulk(b"queue")
@@ -158,8 +158,9 @@ def show_job(replies: ReplySink, job: Job, now_ms: int) -> None:
     else:
         replies.integer(max(0, job.qtime_ms - now_ms))
     _number(replies, b"next-awake-within", max(0, awake_ms(job) - now_ms))
-    replies.bulk(b"body")
-    _text(replies, job, job.body)
+    if with_body:
+        replies.bulk(b"body")
+        _text(replies, job, job.body)
 
 
 def _number(replies: ReplySink, name: bytes, value: int) -> None:

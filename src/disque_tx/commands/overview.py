@@ -24,14 +24,14 @@ def qcount(server: Server, client: Client, argv: list[bytes]) -> None:
     """QCOUNT queue [CLUSTER|PROCESSES]"""
     scope: i64 = HERE
     if len(argv) > 2:
-        scope = _scope(server, argv[2].upper())
+        scope = scope_of(server, argv[2].upper())
         if len(argv) > 3 or scope < 0:
             raise syntax_error()
     node = server.node
     node.overview.count_jobs(client, argv[1], scope, node.now_ms)
 
 
-def _scope(server: Server, word: bytes) -> i64:
+def scope_of(server: Server, word: bytes) -> i64:
     """Who is asked besides this node; -1 for any other word. A daemon of one process asks nobody
     about its processes."""
     if word == b"CLUSTER":
@@ -50,7 +50,7 @@ def qlist(server: Server, client: Client, argv: list[bytes]) -> None:
     while at < len(argv):
         word = argv[at].upper()
         at += 1
-        asked = _scope(server, word)
+        asked = scope_of(server, word)
         if asked >= 0:
             scope = asked
             continue
@@ -104,7 +104,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
     at = 2
     while at < len(argv):
         word = argv[at].upper()
-        asked = _scope(server, word)
+        asked = scope_of(server, word)
         if asked >= 0:
             scope = asked
         elif word == b"WITHDETAILS":

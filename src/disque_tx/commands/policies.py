@@ -6,7 +6,7 @@ from typing import Final
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
-from disque_tx.commands.sharedtables import change
+from disque_tx.commands.sharedtables import change, repair
 from disque_tx.core.client import Client
 from disque_tx.core.shared.settings import SETTINGS
 from disque_tx.errors import CommandError
@@ -14,7 +14,7 @@ from disque_tx.tablemessages import Register
 
 
 def qpolicy(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QPOLICY SET | DEL | LIST | GET."""
+    """QPOLICY SET | DEL | LIST | GET | REPAIR."""
     refusal = CommandError("ERR", "Wrong QPOLICY subcommand or number of arguments")
     run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
 
@@ -42,6 +42,13 @@ def _del(server: Server, client: Client, argv: list[bytes]) -> None:
 def _change(server: Server, changes: list[Register]) -> None:
     node = server.node
     change(server, node.policy_table, server.control.save_policies, node.exchange, changes)
+
+
+def _repair(server: Server, client: Client, argv: list[bytes]) -> None:
+    """REPAIR"""
+    node = server.node
+    save = server.control.save_policies
+    client.replies.integer(repair(server, node.policy_table, save, node.exchange))
 
 
 def _list(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -93,4 +100,5 @@ _SUBCOMMANDS: Final = {
     b"del": Subcommand(_del, 3, ANY),
     b"list": Subcommand(_list, 2, 3),
     b"get": Subcommand(_get, 3, 3),
+    b"repair": Subcommand(_repair, 2, 2),
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.arguments import MASK
+from disque_tx.core.overview.asked import READING
 from disque_tx.errors import CommandError
 
 #: Scans, with which BUSYLOOP is a change, too: it blocks the node.
@@ -49,6 +50,8 @@ def reads(name: bytes, argv: list[bytes]) -> bool:
         return True
     if name in _SCANS:
         return b"busyloop" not in [word.lower() for word in argv]
+    if name == b"ask":
+        return len(argv) > 2 and argv[2].upper() in READING
     if name == b"cluster" and len(argv) == 2 and argv[1].lower() == b"leaving":
         return True  # with a third word it is a change
     parts = _READING_PARTS.get(name)

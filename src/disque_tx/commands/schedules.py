@@ -10,11 +10,12 @@ from disque_tx.commands.arguments import integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import read_add_options
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
-from disque_tx.commands.sharedtables import change
+from disque_tx.commands.schedulelists import list_schedules, row_of, write_row
+from disque_tx.commands.sharedtables import change, repair
 from disque_tx.core.adding import out_of_memory
 from disque_tx.core.client import Client
 from disque_tx.core.node import Node
-from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX, NEVER
+from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX
 from disque_tx.core.recurring.definition import MISSED, SKIP, TEXT_BYTES_MAX, Definition
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.errors import CommandError, syntax_error
@@ -26,7 +27,7 @@ _UNIQUE: Final = "UNIQUE is no option of a schedule: each of its occurrences is 
 
 
 def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
-    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN."""
+    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN | REPAIR."""
     refusal = CommandError("ERR", "Wrong SCHEDULE subcommand or number of arguments")
     run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
 
@@ -118,82 +119,22 @@ def _run(server: Server, client: Client, argv: list[bytes]) -> None:
     node.add_job(client, definition.new_request())
 
 
+def _repair(server: Server, client: Client, argv: list[bytes]) -> None:
+    """REPAIR"""
+    node = server.node
+    save, exchange = server.control.save_schedules, node.recurring.exchange
+    client.replies.integer(repair(server, node.timetable, save, exchange))
+
+
 def _list(server: Server, client: Client, argv: list[bytes]) -> None:
     """LIST"""
-    names = server.node.timetable.names()
-    client.replies.array(len(names))
-    for name in names:
-        _show(server, client, name, 1)
+    list_schedules(server, client)
 
 
 def _get(server: Server, client: Client, argv: list[bytes]) -> None:
     """GET name"""
     server.node.timetable.find(argv[2])
-    _show(server, client, argv[2], _SHOWN)
-
-
-def _show(server: Server, client: Client, name: bytes, count: i64) -> None:
-    """All there is to know about a schedule, with so many occurrences to come."""
-    node, replies = server.node, client.replies
-    definition = node.timetable.definitions[name]
-    upcoming = node.recurring.find(name)
-    request = definition.request
-    replies.mapping(12)
-    _field(client, b"name", name)
-    _field(client, b"when", definition.text)
-    _field(client, b"zone", definition.zone if definition.zone else b"UTC")
-    _field(client, b"missed", definition.missed)
-    _field(client, b"state", b"paused" if definition.paused else b"on")
-    _field(client, b"queue", request.queue)
-    _field(client, b"body", request.body)
-    options = _options(request)
-    replies.bulk(b"options")
-    replies.array(len(options))
-    for word in options:
-        replies.bulk(word)
-    replies.bulk(b"last")
-    replies.integer(node.timetable.last_s(name))
-    replies.bulk(b"next")
-    times = [] if definition.paused else _times(server, definition, name, count)
-    replies.array(len(times))
-    for time_s in times:
-        replies.integer(time_s)
-    _field(client, b"node", node.recurring.maker(name))
-    _field(client, b"error", upcoming.error.encode() if upcoming is not None else b"")
-
-
-def _field(client: Client, name: bytes, value: bytes) -> None:
-    client.replies.bulk(name)
-    client.replies.bulk(value)
-
-
-def _times(server: Server, definition: Definition, name: bytes, count: i64) -> list[int]:
-    """When the next occurrences are, in seconds since 1970."""
-    node = server.node
-    times: list[int] = []
-    time_s: i64 = node.recurring.position_s(name, node.wall_us)
-    while len(times) < count:
-        time_s = definition.recurrence.after(node.recurring.calendar, time_s)
-        if time_s == NEVER:
-            break
-        times.append(int(time_s))
-    return times
-
-
-def _options(request: AddRequest) -> list[bytes]:
-    """The options of ADDJOB that were given."""
-    words: list[bytes] = []
-    numbers = (
-        (b"REPLICATE", request.replicate),
-        (b"TTL", request.ttl_s),
-        (b"RETRY", request.retry_s),
-        (b"DELAY", request.delay_s),
-        (b"MAXLEN", request.maxlen),
-    )
-    for name, number in numbers:
-        if number >= 0:
-            words += [name, b"%d" % number]
-    return [*words, b"ASYNC"] if request.asynchronous else words
+    write_row(client.replies, row_of(server.node, argv[2], _SHOWN))
 
 
 _SUBCOMMANDS: Final = {
@@ -204,4 +145,5 @@ _SUBCOMMANDS: Final = {
     b"pause": Subcommand(_pause, 3, 3),
     b"resume": Subcommand(_resume, 3, 3),
     b"run": Subcommand(_run, 3, 3),
+    b"repair": Subcommand(_repair, 2, 2),
 }

@@ -36,3 +36,17 @@ def change(
         table.revert(before)
         raise
     exchange.announce(changes)
+
+
+def repair(server: Server, table: SharedTable, save: Callable[[], None], exchange: Exchange) -> int:
+    """Make the table anew in the next generation; how many of its registers hold a value. Raises
+    ``CommandError`` as :func:`change` does."""
+    registers = table.registers
+    generation, greatest, loaded = registers.generation, registers.greatest, registers.loaded
+    try:
+        change(server, table, save, exchange, table.plan_repair(server.node.wall_us // 1_000_000))
+    except CommandError:
+        registers.generation, registers.greatest = generation, greatest
+        registers.loaded = loaded
+        raise
+    return sum([register.deleted_s == 0 for register in registers.all()])

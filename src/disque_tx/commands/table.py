@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from disque_tx.commands import (
     admin,
+    asking,
     clients,
     cluster,
     diagnosis,
@@ -109,5 +110,6 @@ def standard_registry() -> Registry:
             Command(b"waitjob", -2, "readonly fast", overview.waitjob),
             Command(b"qmove", -3, "write denyoom", retries.qmove),
             Command(b"schedule", -2, "admin", schedules.schedule),
+            Command(b"ask", -3, "admin", asking.ask),
         ]
     )

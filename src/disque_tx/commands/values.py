@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.messages import JobRecord, ReplySink
+from disque_tx.messages import JobRecord, ReplyPart, ReplySink
 
 
 class Status:
@@ -59,6 +59,15 @@ class _Open:
 
 class _IncompleteError(Exception):
     """The elements of an array or map are not complete yet."""
+
+
+class _Items(ReplyPart):
+    """A part of a long reply."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Value | _Open]) -> None:
+        self.items: list[Value | _Open] = items
 
 
 class ValueReplies(ReplySink):
@@ -135,6 +144,15 @@ class ValueReplies(ReplySink):
 
     def rewind(self, mark: int) -> None:
         del self._items[mark:]
+
+    def cut(self, mark: int) -> ReplyPart:
+        part = _Items(self._items[mark:])
+        del self._items[mark:]
+        return part
+
+    def paste(self, part: ReplyPart) -> None:
+        assert isinstance(part, _Items)
+        self._items += part.items
 
     def speaking(self, version: int) -> ValueReplies:
         replies = ValueReplies()  # values are the same in both protocols

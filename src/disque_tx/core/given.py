@@ -7,6 +7,7 @@ learns that the job is done, too, and sends the acknowledgement after the job, o
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -28,7 +29,7 @@ class Given:
         self.limit: i64 = GIVEN_MAX
         self._peers = peers
         # In the order of time, for an ID is taken out before it is put in.
-        self._jobs: dict[bytes, tuple[tuple[bytes, ...], int]] = {}
+        self._jobs: OrderedDict[bytes, tuple[tuple[bytes, ...], int]] = OrderedDict()
 
     def note(self, job: Job, receiver: bytes, now_ms: i64) -> None:
         """The job goes to a node."""

@@ -19,7 +19,16 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import CAN_BULK, CAN_KEYS, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import (
+    CAN_ASK,
+    CAN_BULK,
+    CAN_KEYS,
+    CAN_LOADED,
+    CAN_MATCH,
+    CAN_QUERY,
+    CAN_REPAIR,
+    CAN_TABLES,
+)
 from disque_tx.core.addresses import (
     is_loopback,
     normal_ip,
@@ -112,7 +121,16 @@ class Membership:
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
         self.standing: Standing = Standing()
-        self.features: i64 = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
+        self.features: i64 = (
+            CAN_TABLES
+            | CAN_BULK
+            | CAN_KEYS
+            | CAN_QUERY
+            | CAN_MATCH
+            | CAN_LOADED
+            | CAN_REPAIR
+            | CAN_ASK
+        )
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 

@@ -22,6 +22,9 @@ class Task:
         """Do one part; ``True`` when all is done."""
         raise NotImplementedError
 
+    def over(self) -> None:
+        """All is done."""
+
 
 class Slices:
     """The tasks under way; each gets its turn after the others."""
@@ -48,7 +51,9 @@ class Slices:
         """Do a part of the first tasks; those that are not done go to the end."""
         for _ in range(min(len(self._tasks), _PARTS_PER_TURN)):
             task = self._tasks.pop(0)
-            if not task.step(now_ms):
+            if task.step(now_ms):
+                task.over()
+            else:
                 self._tasks.append(task)
 
     def clear(self) -> None:

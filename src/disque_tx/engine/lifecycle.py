@@ -106,7 +106,7 @@ class Lifecycle:
         if error is not None:
             self._host.start_failed(error)
             return
-        self._server.troubled = False
+        self._server.troubled = self._server.joining
         self._host.prepare(self._prepared)
 
     def _prepared(self, error: Exception | None) -> None:

@@ -67,11 +67,11 @@ class TableFile:
             return
         wall_s = int(self._node.wall_us) // 1_000_000
         try:
-            registers, greatest = parse(text, self._content)
+            registers, generation, greatest = parse(text, self._content)
         except PeerError as error:
             self._set_aside(str(error), wall_s)
             return
-        self._table.load(registers, greatest, wall_s)
+        self._table.load(registers, greatest, wall_s, generation)
 
     def _set_aside(self, why: str, wall_s: int) -> None:
         kept = f"{self.path}.damaged-{wall_s}"
@@ -96,7 +96,8 @@ class TableFile:
         if self._in_the_way:
             raise OSError(self._in_the_way)
         registers = self._table.registers
-        text = render(registers.all(), registers.greatest, self._content)
+        generation, greatest = registers.generation, registers.greatest
+        text = render(registers.all(), greatest, self._content, generation)
         self._files.replace(self.path, text)
         self._table.unsaved = False
 

@@ -154,7 +154,18 @@ class IProcesses(Interface):
 
     def gather() -> Deferred[dict[int, dict[str, Any]]]:
         """The figures (:meth:`INodeView.figures`) of the processes, by their numbers, which are 1
-        and up; of those that answer within a second."""
+        and up; of those that answer within a second. 0: what those had counted that have ended,
+        if there are any, and nothing but counters."""
+
+    def follow(
+        kinds: Collection[int], pattern: str, tell: Callable[[list[JobEvent], int], None]
+    ) -> Callable[[], None]:
+        """Call ``tell`` with events of jobs at the other processes, and how many more were
+        dropped, some at a time, until the function that is returned is called. ``kinds``: as of
+        :meth:`IHost.watch`. ``pattern``: for names of queues, as in shells."""
+
+    def numbers() -> dict[bytes, int]:
+        """The numbers of the processes by the IDs of their nodes; of those that are known yet."""
 
 
 class IHost(Interface):

@@ -11,6 +11,7 @@ from twisted.internet.task import LoopingCall
 from disque_tx.engine.periodic import PeriodicWork
 from disque_tx.services.bus.clusterlog import ClusterLog
 from disque_tx.services.bus.keylog import KeyLog
+from disque_tx.services.bus.tablelog import TableLog
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -79,6 +80,7 @@ class GossipService(Service):
         self._log = log
         self._cluster_log = ClusterLog(runtime.node, log)
         self._key_log = KeyLog(runtime.node, log)
+        self._table_log = TableLog(runtime.node, log)
         self._loop = LoopingCall(self._tick)
         self._loop.clock = reactor
 
@@ -98,6 +100,7 @@ class GossipService(Service):
             node.cluster.tick(node.now_ms)
         self._cluster_log.update()
         self._key_log.update()
+        self._table_log.update()
 
     def _broken(self, failure: object) -> None:
         self._log.warning(f"The cluster's periodic work failed and starts again: {failure}")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_REPAIR, CAN_TABLES
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.config.settings import Settings
@@ -38,7 +38,7 @@ class MachineSettings:
     node_timeout_ms: int = 3000
     maxmemory: int = 0
     password: bytes = b""
-    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
+    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
 
 

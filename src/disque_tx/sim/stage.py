@@ -9,7 +9,15 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_KEYS, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import (
+    CAN_BULK,
+    CAN_KEYS,
+    CAN_LOADED,
+    CAN_MATCH,
+    CAN_QUERY,
+    CAN_REPAIR,
+    CAN_TABLES,
+)
 from disque_tx.core.node import Node
 from disque_tx.sim.copies import Copies
 from disque_tx.sim.faults import FaultPlan
@@ -58,7 +66,7 @@ class Stage:
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
-        own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
+        own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool:
             features = own_features | CAN_KEYS

@@ -8,6 +8,9 @@ Lines, with words quoted as in configuration files::
     set <counter> <node ID> <pattern> <setting> <value>
     del <counter> <node ID> <pattern> <setting> <seconds since 1970>
     checksum <hash of all lines before, in hexadecimal digits>
+
+The file of a table that was repaired has version 2. Behind ``counter`` stands the generation of
+that, and behind each register its own, as one more word.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from disque_tx.tablemessages import (
     Register,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
+_VERSION_UNREPAIRED: Final = 1
 #: What a file holds: the first word of its title.
 POLICIES: Final = b"Policies"
 SCHEDULES: Final = b"Schedules"
@@ -40,10 +44,16 @@ _LINE_BYTES_MAX: Final = 4 * (PATTERN_BYTES_MAX + NAME_BYTES_MAX + SCHEDULE_BYTE
 _DIGITS_MAX: Final = 18
 
 
-def render(registers: list[Register], greatest: i64, content: bytes = POLICIES) -> bytes:
-    """The whole file. ``greatest``: the greatest counter seen. ``content``: what it holds."""
+def render(
+    registers: list[Register], greatest: i64, content: bytes = POLICIES, generation: i64 = 0
+) -> bytes:
+    """The whole file. ``generation``, ``greatest``: the greatest generation, and counter of it,
+    seen. ``content``: what it holds."""
     title = _TITLE % content + b", written by the node: change them by %s.\n" % _COMMANDS[content]
-    lines = [title, b"version %d\ncounter %d\n" % (VERSION, greatest)]
+    head = b"version %d\ncounter %d\n" % (_VERSION_UNREPAIRED, greatest)
+    if generation:
+        head = b"version %d\ncounter %d %d\n" % (VERSION, greatest, generation)
+    lines = [title, head]
     for register in registers:
         if not register.line:
             register.line = _line(register)
@@ -62,11 +72,12 @@ def _line(register: Register) -> bytes:
     if register.deleted_s:
         word, last = b"del", b"%d" % register.deleted_s
     start = b"%s %d %s " % (word, register.counter, register.node)
-    return start + b"%s %s %s\n" % (quote(register.pattern), quote(register.name), last)
+    line = start + b"%s %s %s" % (quote(register.pattern), quote(register.name), last)
+    return line + (b" %d\n" % register.generation if register.generation else b"\n")
 
 
-def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int]:
-    """The registers of a file, and the greatest counter seen.
+def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int, int]:
+    """The registers of a file, the greatest generation seen, and the greatest counter of it.
 
     ``PeerError`` with what is wrong: the file is from a later version, is no file with this
     ``content``, or is damaged.
@@ -82,6 +93,7 @@ def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int]:
     if not mark or found != checksum(head) + b"\n":
         raise PeerError("its checksum is wrong or missing: it was not written to its end")
     registers: list[Register] = []
+    generation: i64 = 0
     greatest: i64 = 0
     for number, line in enumerate(head.split(b"\n"), 1):
         words = split(line) if len(line) <= _LINE_BYTES_MAX else None
@@ -89,21 +101,26 @@ def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int]:
             raise _bad(number)
         if not words or line.startswith(b"#") or words[0] == b"version":
             continue
-        if words[0] == b"counter" and len(words) == 2:
+        if words[0] == b"counter" and len(words) in (2, 3):
             greatest = max(greatest, _number(words[1], number))
+            generation = _number(words[2], number) if len(words) == 3 else 0
         else:
             registers.append(_register(words, number))
-    return registers, greatest
+    return registers, generation, greatest
 
 
 def _register(words: list[bytes], number: int) -> Register:
-    if len(words) != 6 or words[0] not in (b"set", b"del") or len(words[2]) != NODE_ID_LENGTH:
+    if not 6 <= len(words) <= 7 or words[0] not in (b"set", b"del"):
         raise _bad(number)
+    if len(words[2]) != NODE_ID_LENGTH:
+        raise _bad(number)
+    generation = _number(words[6], number) if len(words) == 7 else 0
     counter = _number(words[1], number)
     node, pattern, name = words[2], words[3], words[4]
     if words[0] == b"del":
-        return Register(pattern, name, b"", counter, node, _number(words[5], number))
-    return Register(pattern, name, words[5], counter, node)
+        deleted_s = _number(words[5], number)
+        return Register(pattern, name, b"", counter, node, deleted_s, generation=generation)
+    return Register(pattern, name, words[5], counter, node, generation=generation)
 
 
 def _number(word: bytes, number: int) -> int:

@@ -4,7 +4,8 @@ TABLE CHANGE; the count in the header is the number of registers::
 
 off  size  field, in network order
   0     4  table: 1, policies; 2, schedules
-  4     4  flags: 1 when it answers a TABLE PULL, 2 when there are no more registers behind these
+  4     4  flags: 1 when it answers a TABLE PULL, 2 when there are no more registers behind these,
+           4 when each register has a generation
   8        the registers
 
 A register::
@@ -17,6 +18,7 @@ off  size  field, in network order
  58     2  n, bytes of the name of the setting
  60     4  v, bytes of the value
  64  p+n+v pattern, name and value
+        8  generation, with flag 4 only
 
 TABLE DIGEST: table, number of registers (4 bytes each), digest (8 bytes). TABLE PULL: table (4
 bytes), p and n (2 bytes each), then pattern and name of the last register that is there already.
@@ -51,8 +53,10 @@ _CHANGE: Final = struct.Struct(">II")
 _REGISTER: Final = struct.Struct(">QQ40sHHI")
 _DIGEST: Final = struct.Struct(">IIQ")
 _PULL: Final = struct.Struct(">IHH")
+_GENERATION: Final = struct.Struct(">Q")
 _PULLED: Final = 1
 _LAST: Final = 2
+_GENERATIONS: Final = 4
 _NUMBER_END: Final = 1 << 63
 
 
@@ -70,8 +74,14 @@ def table_parts(message: Message) -> list[bytes]:
         if len(message.registers) > CHANGES_MAX:
             raise LocalError(f"{len(message.registers)} registers in a bus message")
         flags = (_PULLED if message.pulled else 0) | (_LAST if message.last else 0)
-        head = _CHANGE.pack(message.table, flags)
-        return [head, *[_register_bytes(register) for register in message.registers]]
+        if any(register.generation != 0 for register in message.registers):
+            flags |= _GENERATIONS
+        parts = [_CHANGE.pack(message.table, flags)]
+        for register in message.registers:
+            parts.append(_register_bytes(register))
+            if flags & _GENERATIONS:
+                parts.append(_GENERATION.pack(register.generation))
+        return parts
     if isinstance(message, TableDigest):
         return [_DIGEST.pack(message.table, message.registers, message.digest)]
     if isinstance(message, TablePull):
@@ -110,13 +120,22 @@ def _read_change(count: i64, data: bytes, at: i64, end: i64) -> TableChange | No
     table, flags = _CHANGE.unpack_from(data, at)
     at += _CHANGE.size
     value_bytes_max: i64 = SCHEDULE_BYTES_MAX if table == SCHEDULES else VALUE_BYTES_MAX
+    generations = flags & _GENERATIONS != 0
     registers: list[Register] = []
     while len(registers) < count:
         register = _read_register(data, at, end, value_bytes_max)
         if register is None:
             return None
-        registers.append(register)
         at += register.wire_bytes()
+        if generations:
+            if end - at < _GENERATION.size:
+                return None
+            (generation,) = _GENERATION.unpack_from(data, at)
+            if int(generation) >= _NUMBER_END:
+                return None
+            register.generation = generation
+            at += _GENERATION.size
+        registers.append(register)
     if at != end:
         return None
     return TableChange(registers, flags & _PULLED != 0, flags & _LAST != 0, table)

@@ -10,8 +10,17 @@ import attrs
 from disque_tx.client.options import AddOptions
 from disque_tx.worker.results import RESULT_RETRY_S
 
+#: The longest name of a queue of a node, in bytes.
+QUEUE_BYTES_MAX: Final = 1_024
+#: As names come from nodes, and go back.
+_ESCAPES: Final = "surrogateescape"
 _EXPONENT_MAX: Final = 64
 _LETTER_RETRY_S: Final = 300
+
+
+def cut_name(queue: str) -> str:
+    """As much of a name as the name of a queue may have, as nodes cut those of dead letters."""
+    return queue.encode("utf-8", _ESCAPES)[:QUEUE_BYTES_MAX].decode("utf-8", _ESCAPES)
 
 
 @attrs.frozen
@@ -55,7 +64,7 @@ class Policy:
 
     def dead_queue_of(self, queue: str) -> str:
         """The queue for dead letters of this queue."""
-        return self.dead_queue.replace("{queue}", queue)
+        return cut_name(self.dead_queue.replace("{queue}", queue))
 
     @property
     def letter_options(self) -> AddOptions:

@@ -6,6 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from disque_tx.core.shared.registers import COUNTER_MAX
+from disque_tx.tablemessages import Register
+from disque_tx.wire.tablefile import render
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase
 from tests.acceptance.cluster.node import Node
 
@@ -13,6 +16,13 @@ from tests.acceptance.cluster.node import Node
 def table(node: Node) -> Any:
     """The policies of a node."""
     return node.call("QPOLICY", "LIST")
+
+
+def field(node: Node, name: str) -> bytes:
+    """A field of INFO about policies."""
+    lines: list[bytes] = node.call("INFO", "policies").split(b"\r\n")
+    start = name.encode() + b":"
+    return next(line for line in lines if line.startswith(start)).removeprefix(start)
 
 
 class PolicyTests(FleetTestCase):
@@ -99,6 +109,33 @@ class PolicyTests(FleetTestCase):
         self.wait(lambda: all(table(node) == wanted for node in nodes), "the same policies")
         for node in self.nodes:
             node.call("CLUSTER", "FORGET", guest.id)
+
+    def test_repair(self) -> None:
+        """A table whose counters were run to their end, as far as only some nodes believe, is one
+        table again that can be changed, also at a node that was away, and after restarts."""
+        first, second, third = self.nodes
+        first.call("QPOLICY", "SET", "kept", "ttl", 60)
+        self.wait_until_same([[b"kept", [b"ttl", b"60"]]])
+        self.fleet.each(Node.kill, self.nodes)
+        far = Register(b"kept", b"ttl", b"5", COUNTER_MAX, b"f" * 40)
+        for node in (first, third):
+            (node.folder / "nodes.conf.policies").write_bytes(render([far], COUNTER_MAX))
+        self.fleet.each(Node.boot, [first, second])
+        self.assertIn("at its end", first.error("QPOLICY", "SET", "kept", "ttl", 70))
+        self.wait(lambda: field(second, "policies_changes_refused") != b"0", "refused changes")
+        self.assertIn(first.id.encode() + b"=", field(second, "policies_refused_from"))
+        self.assertEqual(1, first.call("QPOLICY", "REPAIR"))
+        first.call("QPOLICY", "SET", "kept", "ttl", 70)
+        third.boot()
+        self.wait_until_same([[b"kept", [b"ttl", b"70"]]])
+        third.call("QPOLICY", "SET", "kept", "retry", 9)
+        wanted = [[b"kept", [b"ttl", b"70", b"retry", b"9"]]]
+        self.wait_until_same(wanted)
+        self.assertEqual(1, len({field(node, "policies_digest") for node in self.nodes}))
+        self.fleet.each(Node.kill, self.nodes)
+        self.fleet.each(Node.boot, self.nodes)
+        self.wait_until_same(wanted)
+        self.assertEqual({b"1"}, {field(node, "policies_generation") for node in self.nodes})
 
     def test_damaged(self) -> None:
         """A file that was damaged is set aside; the node starts, and gets the policies back."""

@@ -73,6 +73,10 @@ class Group(Daemon):
     def _ready(self, wanted: int) -> bool:
         try:
             rows = self.rows()
+            for row in rows.values():
+                self.ask(
+                    int(row["port"]), "QLEN", "q"
+                )  # LOADING while it does not reach the others
         except (*GONE, ReplyError, KeyError):
             return False
         return len(rows) == wanted and all(row["state"] == "ready" for row in rows.values())

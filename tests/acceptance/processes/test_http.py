@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import os
+import signal
 from functools import partial
-from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
-from tests.acceptance.daemon import Daemon, free_port, wait_for
-from tests.acceptance.processes.group import Group, GroupTestCase
+from tests.acceptance.daemon import Daemon, wait_for
+from tests.acceptance.load import GONE
+from tests.acceptance.processes.httpgroup import HttpGroupCase
+from tests.acceptance.resp import ReplyError
 
 _SCRAPES = 6
 
 
-class HttpTests(GroupTestCase):
+class HttpTests(HttpGroupCase):
     """Three processes, each asked many times, for connections go to one after the other."""
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.http = free_port()
-        self.processes = self.group(3, f"listen http tcp:{self.http}:interface=127.0.0.1")
-
-    def fetch(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The answer to one request, on a connection of its own."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        request = Request(f"http://127.0.0.1:{self.http}{path}", data, headers)
-        with urlopen(request) as answer:
-            text = answer.read().decode()
-        return json.loads(text) if path.startswith("/api") else text
+    size = 3
 
     def metric(self, name: str, query: str = "") -> float:
         """One sample of the metrics."""
@@ -37,16 +26,11 @@ class HttpTests(GroupTestCase):
         (value,) = [line.split()[1] for line in lines if line.split()[0] == name]
         return float(value)
 
-    def add(self, daemon: Group, number: int, queue: str, count: int) -> None:
-        """Jobs, added at one process."""
-        for _ in range(count):
-            daemon.ask(daemon.own_port(number), "ADDJOB", queue, "b", 0, "REPLICATE", 1)
-
     def test_sums(self) -> None:
         """Metrics and counts are the same at every request, and those of the daemon."""
         self.processes.start()
         for number in (1, 2, 3):
-            self.add(self.processes, number, f"q{number}", number)
+            self.add(number, f"q{number}", number)
         added = {self.metric("disque_jobs_added_total") for _ in range(_SCRAPES)}
         self.assertEqual({6.0}, added)
         single = [
@@ -81,6 +65,25 @@ class HttpTests(GroupTestCase):
             )
             wait_for(partial(self.all_say, wanted), f"the queue is {wanted} in all processes")
 
+    def test_first_jobs(self) -> None:
+        """A client that is there from the beginning never gets too few copies: it is told to wait
+        until the processes know each other."""
+        Daemon.start(self.processes)
+        answers: list[str] = []
+        wait_for(partial(self.first_added, answers), "a job is added")
+        self.assertEqual({"LOADING"}, {answer.split()[0] for answer in answers} | {"LOADING"})
+
+    def first_added(self, refusals: list[str]) -> bool:
+        """Whether a job could be added with copies on all processes; notes why not."""
+        try:
+            self.processes.ask(self.processes.port, "ADDJOB", "q", "b", 0, "REPLICATE", 3)
+        except ReplyError as error:
+            refusals.append(str(error))
+            return False
+        except GONE:
+            return False
+        return True
+
     def test_ready(self) -> None:
         """Once the daemon is ready, jobs get their copies: its processes know each other."""
         Daemon.start(self.processes)
@@ -90,3 +93,34 @@ class HttpTests(GroupTestCase):
                 self.processes.own_port(number), "ADDJOB", "q", "b", 0, "REPLICATE", 3
             )
             self.assertTrue(str(answer).startswith("D-"), answer)
+
+    def test_restart(self) -> None:
+        """Counters do not fall when a process is killed and starts again, so that rates and alerts
+        hold."""
+        self.processes.start()
+        for number in (1, 2, 3):
+            self.add(number, "q", 5)
+        wait_for(lambda: self.reported() >= 15, "the processes have reported")
+        self.assertEqual(15.0, self.metric("disque_jobs_added_total"))
+        os.kill(self.processes.pids()[2], signal.SIGKILL)
+        seen: list[float] = []
+        restarted = partial(self.restarted, seen)
+        wait_for(restarted, "the process runs again")
+        self.processes.wait_until_joined()
+        self.add(2, "q", 1)
+        seen.append(self.metric("disque_jobs_added_total"))
+        self.assertEqual((15.0, 16.0), (min(seen), seen[-1]))
+        wait_for(lambda: self.reported() == 16, "the processes have reported")
+
+    def reported(self) -> int:
+        """The jobs that were added, by INFO processes."""
+        return int(self.processes.section()["all_total_jobs_added"])
+
+    def restarted(self, seen: list[float]) -> bool:
+        """Whether the process was started again; takes a sample meanwhile."""
+        try:
+            seen.append(self.metric("disque_jobs_added_total"))
+            row = self.processes.rows()[2]
+        except GONE:
+            return False  # it got the connection of the process that is killed
+        return row["restarts"] == "1" and row["state"] == "ready"

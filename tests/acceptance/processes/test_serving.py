@@ -127,6 +127,7 @@ class ServingTests(GroupTestCase):
         """INFO processes shows each process, and the sums that a graph of the daemon needs; INFO
         without a section stays that of one node."""
         group = self.group(2).start()
+        watch(group)
         clients = [group.client() for _ in range(4)]
         for client in clients:
             client.call("ADDJOB", "q", "body", 0, "REPLICATE", 1)

@@ -117,6 +117,9 @@ class CommandTests(SessionTestCase):
             (["QPOLICY", "DEL", "a*", "ttl"], 1),
             self.sent(b":1\r\n", lambda c: c.policy_del("a*", "ttl")),
         )
+        self.assertEqual(
+            (["QPOLICY", "REPAIR"], 2), self.sent(b":2\r\n", lambda c: c.policy_repair())
+        )
 
     def test_policy_replies(self) -> None:
         """A reply that is none of QPOLICY's is an error, not half a policy."""

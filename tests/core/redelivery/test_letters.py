@@ -101,6 +101,14 @@ class ReasonTests(SynchronousTestCase):
             self.assertLess(len(letter_outline(letter)), 1_000)
             self.assertEqual(reason, self.reason(letter))
 
+    def test_not_utf8(self) -> None:
+        """A reason whose bytes are not UTF-8 is found by these bytes, as it was given."""
+        for reason in (b"caf\xe9", b"\xff\xfe", "\u00e4".encode()):
+            letter = letter_body(make_job(1), reason, ME, True, UNIX_S)
+            self.assertEqual(reason, self.reason(letter))
+        foreign = b'{"version": 2, "reason": "\\ud800"}'
+        self.assertEqual(b"\xed\xa0\x80", self.reason(foreign))
+
     def test_anything_else(self) -> None:
         """What is no letter has no reason, and neither has one that is made to be slow."""
         slow = b'{"version": 2, "reason": "x", "history": [' + b"0," * 500_000 + b"0]}"

@@ -106,7 +106,7 @@ class ChangeTests(ExchangeCase):
     def test_not_credible(self) -> None:
         """What no register can be is refused and counted, and the rest of the message is taken."""
         self.receive(B, TableChange([register(b"7", counter=1 << 50), register(b"8")]))
-        self.assertEqual((8, 1), (self.ttl(), self.node.policy_table.refused))
+        self.assertEqual((8, 1), (self.ttl(), self.node.policy_table.refused.total))
 
     def test_unknown_kept(self) -> None:
         """What a later version has set is kept and passed on, but not used."""

@@ -190,8 +190,9 @@ class FigureTests(SynchronousTestCase):
             for number in (1, 2)
         ]
         rows.append({**known, "number": 3, "restarts": 2, "state": "down", "figures": {}})
-        shown = dict(fields(rows))
+        shown = dict(fields(rows, {"total_jobs_added": 40}))
         self.assertEqual("3", shown["processes"])
+        self.assertEqual("43", shown["all_total_jobs_added"])
         self.assertEqual("3", shown["all_registered_jobs"])
         node = "a" * 40
         self.assertEqual(

@@ -6,7 +6,7 @@ from typing import Any
 
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.processes.channel import Message
-from disque_tx.services.processes.gathering import TIMEOUT_S, Gathering
+from disque_tx.services.processes.gathering import ENDED, TIMEOUT_S, Gathering
 from disque_tx.services.view import NodeView
 from tests.services.nodebench import NodeCase
 
@@ -29,7 +29,9 @@ class GatheringTests(NodeCase):
     def test_all(self) -> None:
         """The answer has the figures of every process, in order."""
         done: Any = self.gathering.gather()
-        self.assertEqual([["ask", 1]], self.sent)
+        ((kind, token, mine),) = self.sent
+        self.assertEqual(("ask", 1, sorted(self.figures())), (kind, token, sorted(mine)))
+        self.gathering.answered(ENDED, 1, None)
         self.gathering.answered(3, 1, {"three": 3})
         self.assertNoResult(done)
         self.gathering.answered(2, 1, {"two": 2})
@@ -42,16 +44,29 @@ class GatheringTests(NodeCase):
         done: Any = self.gathering.gather()
         self.gathering.answered(2, 1, {})
         self.gathering.answered(2, 1, {"again": 1})
+        self.gathering.answered(ENDED, 1, None)
         self.reactor.advance(TIMEOUT_S)
-        self.assertEqual([1, 2], list(self.successResultOf(done)))
+        self.assertEqual(["late", 1, [3]], self.sent[-1])
+        self.gathering.answered(3, 1, {"too": "late"})
+        self.gathering.answered(ENDED, 1, {"counters": 3})
+        self.assertEqual([0, 1, 2], list(self.successResultOf(done)))
         self.gathering.answered(3, 1, {})
 
-    def test_alone(self) -> None:
-        """While there are no others, the answer is there at once."""
+    def test_silent_parent(self) -> None:
+        """Nor does a parent that is about to end."""
+        done: Any = self.gathering.gather()
+        for _ in range(2):
+            self.assertNoResult(done)
+            self.reactor.advance(TIMEOUT_S)
+        self.assertEqual([1], list(self.successResultOf(done)))
+
+    def test_ended(self) -> None:
+        """What a process had counted that is gone is in the answer, so that sums do not fall while
+        it is away, and is no process."""
         self.gathering.others = []
         done: Any = self.gathering.gather()
-        self.assertEqual([1], list(self.successResultOf(done)))
-        self.assertEqual([], self.sent)
+        self.gathering.answered(ENDED, 1, {"counters": 5})
+        self.assertEqual([0, 1], list(self.successResultOf(done)))
 
     def test_cancelled(self) -> None:
         """A scrape that is given up leaves nothing behind."""

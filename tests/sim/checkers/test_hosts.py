@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.sim.checkers.hosts import HostsDiffer
+from disque_tx.sim.checkers.jobs import HostsDiffer
 from disque_tx.sim.history import Added
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase
 

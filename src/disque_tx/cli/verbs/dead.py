@@ -16,6 +16,7 @@ from disque_tx.cli.verbs.members import Members
 from disque_tx.client import BadAddress, ClientError, Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.deadletters import DeadJob, DeadLetters, Letter
+from disque_tx.worker.policy import cut_name
 
 _PREFIX: Final = "dead:"
 _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
@@ -69,7 +70,7 @@ def _guarded(function: Callable[[], _T], passed: tuple[type[ClientError], ...] =
 
 def _entries(mailbox: DeadLetters, queue: str | None) -> list[DeadJob]:
     if queue is not None and not queue.startswith(_PREFIX):
-        queue = _PREFIX + queue
+        queue = cut_name(_PREFIX + queue)
     found = _guarded(lambda: mailbox.entries(queue, _PREFIX))
     for address in mailbox.unseen:
         click.echo(f"Node {address} could not be asked: letters there are missing here.", err=True)

@@ -130,6 +130,15 @@ def delete(
             click.echo(client.policy_del(pattern, *settings))
 
 
+@command.command("repair")
+@click.pass_obj
+def repair(options: Options) -> None:
+    """Number the table of policies anew on all nodes, so that it can be changed again after a node
+    has run its counters ahead. Prints how many settings it has."""
+    with Members(options) as members:
+        click.echo(members.cluster().policy_repair())
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 

@@ -168,6 +168,15 @@ def run(options: Options, name: str) -> None:
         click.echo(members.cluster().schedule_run(name))
 
 
+@command.command("repair")
+@click.pass_obj
+def repair(options: Options) -> None:
+    """Number the table of schedules anew on all nodes, so that it can be changed again after a node
+    has run its counters ahead. Prints how many entries it has."""
+    with Members(options) as members:
+        click.echo(members.cluster().schedule_repair())
+
+
 @command.command("del")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -108,7 +109,7 @@ class WaitQueue:
         self._reactor = reactor
         self._expired = expired
         self._busy: set[Connection] = set()
-        self._wait_queue: dict[Call[Any], Any] = {}
+        self._wait_queue: OrderedDict[Call[Any], Any] = OrderedDict()
 
     @property
     def has_room(self) -> bool:

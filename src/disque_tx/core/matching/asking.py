@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from mypy_extensions import i64
@@ -202,7 +203,7 @@ class Asking:
                 selector.withdraw()
                 aside.append(queue)
         # Clients of this node may get no more of these at present; those of the other node may.
-        for name in list(selector.held)[:_ASIDE_MAX]:
+        for name in list(islice(selector.held, _ASIDE_MAX)):
             held = self._queues.get(name)
             while held is not None and not giving.is_over() and giving.take(held, now_ms):
                 pass

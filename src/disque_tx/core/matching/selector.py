@@ -77,7 +77,7 @@ class Selector(Linked):
         self.dropped: bool = False
         self.used_ms: i64 = 0
         self.imports: ImportSchedule | None = None
-        self.held: dict[bytes, None] = {}
+        self.held: OrderedDict[bytes, None] = OrderedDict()
         self.alone: list[Selector] = [self]
         self._globs: list[Glob] = [Glob(pattern) for pattern in patterns]
         self._except_globs: list[Glob] = [Glob(pattern) for pattern in excepts]
@@ -157,7 +157,7 @@ class Selector(Linked):
         """All queues are gone."""
         self._heap = []
         self._entries = {}
-        self.held = {}
+        self.held = OrderedDict()
 
 
 def _any(globs: list[Glob], name: bytes) -> bool:

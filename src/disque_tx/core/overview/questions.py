@@ -15,9 +15,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import CAN_LOADED, CAN_QUERY, QUERY, QueryMessage
+from disque_tx.busmessages import CAN_ASK, CAN_LOADED, CAN_QUERY, QUERY, QueryMessage
 from disque_tx.core.overview.counts import number_of
 from disque_tx.core.overview.dialects import question_for, widened
+from disque_tx.core.overview.task import Asker
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
 from disque_tx.messages import Linked
@@ -25,26 +26,14 @@ from disque_tx.nodetable import HANDSHAKE, NodeEntry
 
 #: For how long answers are waited for.
 TIMEOUT_MS: Final = 1_000
-#: Who is asked: nobody else, all other nodes, the other processes of this daemon.
+#: Who is asked: nobody else, all other nodes, the other processes of this daemon; or one other node
+#: instead of this one.
 HERE: Final = 0
 EVERYWHERE: Final = 1
 PROCESSES: Final = 2
+ELSEWHERE: Final = 3
 #: The answer of a node that wants to know how long the question holds: this and a time.
 TIME: Final = b"TIME"
-
-
-class Asker:
-    """Gets the answers of other nodes."""
-
-    __slots__ = ()
-
-    def answer(self, words: list[bytes]) -> bool:
-        """The answer of one node; ``False`` if it is none."""
-        raise NotImplementedError
-
-    def all_answered(self, missing: list[bytes]) -> None:
-        """No more answers will come. ``missing``: IDs of the nodes without one, in order."""
-        raise NotImplementedError
 
 
 class Question(Linked):
@@ -76,35 +65,43 @@ class Questions:
         self._timeouts: Schedule[Question] = Schedule()
         self._last: i64 = 0
 
-    def ask(self, words: list[bytes], asker: Asker, scope: i64, now_ms: i64) -> None:
-        """Ask the other nodes of this scope that can answer."""
+    def ask(self, words: list[bytes], asker: Asker, scope: i64, one: bytes, now_ms: i64) -> None:
+        """Ask the other nodes of this scope that can answer. ``one``: the ID of the node that is
+        asked ``ELSEWHERE``."""
         self._last += 1
         question = Question(self._last, words, asker, now_ms + TIMEOUT_MS)
-        siblings = self._membership.siblings
+        wanted = [one] if scope == ELSEWHERE else self._membership.siblings
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
                 continue
-            if scope == PROCESSES and entry.id not in siblings:
-                continue
-            shared = self._shared_features(entry)
-            form: list[bytes] = []
-            if shared & CAN_QUERY:
-                form = question_for(words, shared & CAN_LOADED != 0)
-            if not form:
-                question.missing.append(entry.id)
-                continue
-            question.waiting.add(entry.id)
-            if not shared & CAN_LOADED:
-                question.older.add(entry.id)
-            self._peers.send(entry.id, QueryMessage(QUERY, question.number, form))
-        if scope == PROCESSES:
-            nodes = self._membership.nodes
-            question.missing += [one for one in siblings if one not in nodes]
+            if scope == EVERYWHERE or entry.id in wanted:
+                self._send(question, entry)
+        if scope != EVERYWHERE:
+            question.missing += [node for node in wanted if not self._is_asked(node)]
         if question.waiting:
             self._open[int(question.number)] = question
             self._timeouts.add(question, question.end_ms)
         else:
             asker.all_answered(sorted(question.missing))
+
+    def _is_asked(self, node_id: bytes) -> bool:
+        """Whether this node is one that is asked, if it can answer."""
+        entry = self._membership.nodes.get(node_id)
+        return entry is not None and not entry.flags & HANDSHAKE
+
+    def _send(self, question: Question, entry: NodeEntry) -> None:
+        words = question.words
+        shared = self._shared_features(entry)
+        form: list[bytes] = []
+        if shared & CAN_QUERY and (words[0] != b"ASK" or shared & CAN_ASK):
+            form = question_for(words, shared & CAN_LOADED != 0)
+        if not form:
+            question.missing.append(entry.id)
+            return
+        question.waiting.add(entry.id)
+        if not shared & CAN_LOADED:
+            question.older.add(entry.id)
+        self._peers.send(entry.id, QueryMessage(QUERY, question.number, form))
 
     def _shared_features(self, entry: NodeEntry) -> i64:
         """What this node can do, and the other one has shown on the link to it."""
@@ -122,7 +119,7 @@ class Questions:
         words = message.words
         if sender in question.older:
             words = widened(question.words[0], words)
-        if not question.asker.answer(words):
+        if not question.asker.answer(words, sender):
             question.missing.append(sender)
         if not question.waiting:
             self._timeouts.remove(question)

@@ -5,6 +5,7 @@ A question is a list of words, the same for this node and for others:
 1. ``COUNT`` name …: the numbers of these queues.
 2. ``LIST`` pattern, order, number of rows, key and name of the row before (empty: none).
 3. ``FLUSH`` name, bits of states; from another node with the time until which it may begin.
+4. ``ASK`` and a question of :mod:`disque_tx.core.overview.asked`.
 
 What nodes that do not count loaded jobs understand instead is in
 :mod:`disque_tx.core.overview.dialects`.
@@ -18,16 +19,26 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_LOADED, QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
-from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
+from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
+from disque_tx.core.overview.asked import (
+    CHANGES,
+    NO_QUESTION,
+    Answering,
+    AskAnswer,
+    Respondent,
+    ask_words,
+    asked_words,
+    reply_words,
+)
 from disque_tx.core.overview.counts import Counts, number_of
 from disque_tx.core.overview.dialects import narrowed, understood
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
+from disque_tx.core.overview.gathering import Gathering
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
-from disque_tx.core.overview.questions import HERE, TIME, Asker, Questions
-from disque_tx.core.overview.task import Receiver
+from disque_tx.core.overview.questions import ELSEWHERE, HERE, TIME, Questions
+from disque_tx.core.overview.task import Asker, Performer, Receiver
 from disque_tx.core.state import State
-from disque_tx.core.waiters import Waiters
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED
 from disque_tx.nodetable import NodeEntry
@@ -37,12 +48,15 @@ from disque_tx.tablemessages import PATTERN_BYTES_MAX
 ROWS_MAX: Final = 1_000
 #: Long requests under way at one node, those of other nodes included.
 _TASKS_MAX: Final = 1_000
+#: And of one other node: the rest of them gets its turn.
+_TASKS_OF_ONE_MAX: Final = 200
 _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
 
 
-class Overview:
-    """Answers questions about queues. ``counts``: those of this node."""
+class Overview(Performer):
+    """Answers questions about queues. ``counts``: those of this node. ``respondent``: answers what
+    is asked by ASK."""
 
     def __init__(self, state: State, acks: Acks) -> None:
         self._state = state
@@ -52,7 +66,10 @@ class Overview:
         self._peers = state.peers
         self._slices = state.slices
         self.counts = Counts(state)
+        self.respondent: Respondent = Respondent()
+        self._myself = state.membership.myself
         self._questions = Questions(state)
+        self._asked_by: dict[bytes, int] = {}
         self._now_ms: i64 = 0
 
     # -- commands ----------------------------------------------------------------------------
@@ -75,6 +92,16 @@ class Overview:
         words = [b"FLUSH", name, b"%d" % states]
         self._begin(client, FlushAnswer(details), words, scope, now_ms)
 
+    def ask(
+        self, client: Client, question: list[bytes], scope: i64, one: bytes, now_ms: i64
+    ) -> None:
+        """ASK: a question that each node of the scope answers for itself, or the one with the ID
+        ``one``, if this is given."""
+        mine = self._myself.id
+        if one:
+            scope = HERE if one == mine else ELSEWHERE
+        self._begin(client, AskAnswer(mine), ask_words(question), scope, now_ms, one)
+
     def wait_for_job(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
         """WAITJOB: answer once a job has ended. Raises ``CommandError`` NOJOB for one that is not
         known here."""
@@ -92,22 +119,31 @@ class Overview:
             self._waiters.wait_for_ending(client, job_id, timeout_ms, now_ms)
 
     def _begin(
-        self, client: Client, answer: Answer, words: list[bytes], scope: i64, now_ms: i64
+        self,
+        client: Client,
+        answer: Answer,
+        words: list[bytes],
+        scope: i64,
+        now_ms: i64,
+        one: bytes = b"",
     ) -> None:
         if self._slices.count() >= _TASKS_MAX:
             raise CommandError("ERR", "Too many long requests are under way, try again later")
         self._now_ms = now_ms
-        Gathering(self, self._waiters, client, answer, scope).begin(words)
+        Gathering(self, self._waiters, client, answer, scope, one).begin(words)
 
     # -- work --------------------------------------------------------------------------------
 
-    def ask_others(self, words: list[bytes], asker: Asker, scope: i64) -> None:
+    def ask_others(self, words: list[bytes], asker: Asker, scope: i64, one: bytes) -> None:
         """Ask the other nodes of this scope."""
-        self._questions.ask(words, asker, scope, self._now_ms)
+        self._questions.ask(words, asker, scope, one, self._now_ms)
 
     def perform(self, words: list[bytes], receiver: Receiver) -> bool:
         """Answer a question of this node or of another one; ``False`` if it is none."""
         kind = words[0] if words else b""
+        if kind == b"ASK":
+            self._answer(asked_words(words), receiver)
+            return True
         if kind == b"COUNT" and len(words) <= ROWS_MAX + 1:
             rows: list[bytes] = []
             for name in words[1:]:
@@ -128,6 +164,14 @@ class Overview:
             return True
         return False
 
+    def _answer(self, question: list[bytes], receiver: Receiver) -> None:
+        """Answer a question of a client of this node."""
+        client = self.respondent.begin(question)
+        if client.blocked == NOT_BLOCKED:
+            receiver.result(reply_words(client))
+        else:
+            self._slices.add(Answering(self.respondent, question, 0, receiver, client))
+
     def now_ms(self) -> i64:
         """The time of the turn."""
         return self._now_ms
@@ -139,15 +183,24 @@ class Overview:
         self._now_ms = now_ms
         if message.type != QUERY:
             self._questions.answered(sender.id, message, now_ms)
-        elif self._slices.count() < _TASKS_MAX:
+        elif (
+            self._slices.count() < _TASKS_MAX
+            and self._asked_by.get(sender.id, 0) < _TASKS_OF_ONE_MAX
+        ):
+            tasks = self._slices.count()
             link = sender.link
             older = link is not None and link.features != 0 and not link.features & CAN_LOADED
             words, narrow = understood(message.words, older)
             kind = words[0] if narrow else b""
             self._asked(words, _Reporting(self, sender.id, message.number, kind))
+            if self._slices.count() > tasks:
+                self._asked_by[sender.id] = self._asked_by.get(sender.id, 0) + 1
 
     def _asked(self, words: list[bytes], receiver: Receiver) -> None:
         """A question of another node. One that changes something needs a time."""
+        if words[:1] == [b"ASK"]:
+            self._asked_question(words, receiver)
+            return
         if words[:1] == [b"FLUSH"]:
             if len(words) == 3:
                 receiver.result([TIME, b"%d" % self._now_ms])
@@ -157,9 +210,35 @@ class Overview:
             words = words[:3]
         self.perform(words, receiver)
 
+    def _asked_question(self, words: list[bytes], receiver: Receiver) -> None:
+        question = asked_words(words)
+        kind = self.respondent.kind(question) if question else NO_QUESTION
+        if kind == NO_QUESTION:
+            return
+        timed = len(words) == len(question) + 3
+        until_ms: i64 = 0
+        if kind == CHANGES:
+            if not timed:
+                receiver.result([TIME, b"%d" % self._now_ms])
+                return
+            until_ms = number_of(words[len(words) - 1])
+            if until_ms < self._now_ms:
+                return
+        elif timed:
+            return
+        self._slices.add(Answering(self.respondent, question, until_ms, receiver))
+
     def report(self, node_id: bytes, number: i64, words: list[bytes]) -> None:
         """Send the answer to a question of another node."""
         self._peers.send(node_id, QueryMessage(REPORT, number, words))
+
+    def answered(self, node_id: bytes) -> None:
+        """A long request of another node is over."""
+        left = self._asked_by.get(node_id, 0) - 1
+        if left > 0:
+            self._asked_by[node_id] = left
+        else:
+            self._asked_by.pop(node_id, None)
 
     def next_due_ms(self, now_ms: i64) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -214,112 +293,8 @@ class _Reporting(Receiver):
             words = narrowed(self._narrow, words)
         self._overview.report(self._node, self._number, words)
 
+    def ended(self) -> None:
+        self._overview.answered(self._node)
+
     def gone(self) -> bool:
         return False
-
-
-class _Others(Asker):
-    """Passes on what other nodes answer."""
-
-    __slots__ = ("_gathering",)
-
-    def __init__(self, gathering: Gathering) -> None:
-        self._gathering = gathering
-
-    def answer(self, words: list[bytes]) -> bool:
-        return self._gathering.taken(words)
-
-    def all_answered(self, missing: list[bytes]) -> None:
-        self._gathering.others_done(missing)
-
-
-class Gathering(Receiver):
-    """The answer to one request of a client, from the results of this node and of others. The
-    client is blocked only if they are not there at once."""
-
-    __slots__ = (
-        "_answer",
-        "_client",
-        "_here",
-        "_missing",
-        "_nodes",
-        "_others",
-        "_overview",
-        "_scope",
-        "_wait",
-        "_waiters",
-    )
-
-    def __init__(
-        self,
-        overview: Overview,
-        waiters: Waiters,
-        client: Client,
-        answer: Answer,
-        scope: i64,
-    ) -> None:
-        self._overview = overview
-        self._waiters = waiters
-        self._client = client
-        self._answer = answer
-        self._scope: i64 = scope
-        self._wait: i64 = 0
-        self._nodes: i64 = 0
-        self._missing: list[bytes] = []
-        # Whether the results of this node, and of the others, are still to come.
-        self._here: bool = False
-        self._others: bool = False
-
-    def begin(self, words: list[bytes]) -> None:
-        """Ask; if not all results are there at once, the client waits."""
-        self._ask(words)
-        if self._here or self._others:
-            self._wait = self._waiters.wait_for_task(self._client)
-
-    def _ask(self, words: list[bytes]) -> None:
-        self._nodes = 0
-        self._missing = []
-        self._here = True
-        self._others = self._scope != HERE
-        if self._others:
-            self._overview.ask_others(words, _Others(self), self._scope)
-        self._overview.perform(words, self)
-
-    def result(self, words: list[bytes]) -> None:
-        self._here = False
-        self.taken(words)
-        self._finish()
-
-    def taken(self, words: list[bytes]) -> bool:
-        """The result of one node; ``False`` if it is none."""
-        taken = self._answer.take(words)
-        if taken:
-            self._nodes += 1
-        return taken
-
-    def others_done(self, missing: list[bytes]) -> None:
-        """All other nodes have answered, or will not."""
-        self._others = False
-        self._missing = missing
-        self._finish()
-
-    def gone(self) -> bool:
-        client = self._client
-        return client.blocked != BLOCKED_TASK or client.blocked_number != self._wait
-
-    def _finish(self) -> None:
-        if self._here or self._others:
-            return
-        more = self._answer.next_words()
-        if more:
-            self._ask(more)
-            return
-        client = self._client
-        waited = self._wait != 0
-        if waited and self.gone():
-            return
-        if not waited or client.reply_mode != REPLY_OFF:
-            now_ms = self._overview.now_ms()
-            self._answer.write(client.replies, self._nodes, self._missing, now_ms)
-        if waited:
-            self._waiters.answered(client)

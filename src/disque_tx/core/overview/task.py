@@ -1,6 +1,8 @@
-"""Work on a question about queues, and who gets the result."""
+"""Work on a question of a node or about queues, who asks it, and who gets the result."""
 
 from __future__ import annotations
+
+from mypy_extensions import i64
 
 from disque_tx.core.slices import Task
 
@@ -18,6 +20,9 @@ class Receiver:
         """Whether nobody wants the result any more."""
         raise NotImplementedError
 
+    def ended(self) -> None:
+        """The work in slices is over, with or without a result."""
+
 
 class ResultTask(Task):
     """Work in slices with a result."""
@@ -26,3 +31,36 @@ class ResultTask(Task):
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver: Receiver = receiver
+
+    def over(self) -> None:
+        self.receiver.ended()
+
+
+class Asker:
+    """Gets the answers of other nodes."""
+
+    __slots__ = ()
+
+    def answer(self, words: list[bytes], sender: bytes) -> bool:
+        """The answer of one node, with its ID; ``False`` if it is none."""
+        raise NotImplementedError
+
+    def all_answered(self, missing: list[bytes]) -> None:
+        """No more answers will come. ``missing``: IDs of the nodes without one, in order."""
+        raise NotImplementedError
+
+
+class Performer:
+    """Answers questions, and has others answer them."""
+
+    def ask_others(self, words: list[bytes], asker: Asker, scope: i64, one: bytes) -> None:
+        """Ask the other nodes of this scope."""
+        raise NotImplementedError
+
+    def perform(self, words: list[bytes], receiver: Receiver) -> bool:
+        """Answer a question of this node or of another one; ``False`` if it is none."""
+        raise NotImplementedError
+
+    def now_ms(self) -> i64:
+        """The time of the turn."""
+        raise NotImplementedError

@@ -80,6 +80,13 @@ class Definition:
         request.maxlen = given.maxlen
         return request
 
+    def started(self, start_s: i64) -> Definition:
+        """The same schedule with another start."""
+        request = self.new_request()
+        found = Definition(self.text, self.zone, self.missed, request, start_s)
+        found.paused = self.paused
+        return found
+
     def content(self) -> list[bytes]:
         """Everything that a client set, to compare it."""
         given = self.request

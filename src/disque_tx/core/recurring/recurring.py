@@ -171,8 +171,8 @@ class Recurring(CopiesWatcher):
     def _take_up(self) -> None:
         """See what has become of schedules that changed, a bounded number of them."""
         table = self._table
-        for name in list(table.changed)[: 10 * PER_TURN]:
-            del table.changed[name]
+        for _ in range(min(len(table.changed), 10 * PER_TURN)):
+            name, _nothing = table.changed.popitem(last=False)
             definition = table.definitions.get(name)
             upcoming = self._upcoming.get(name)
             if definition is None or definition.paused:

@@ -7,6 +7,7 @@ greater: so it grows with every occurrence, whatever the clocks say.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -21,7 +22,7 @@ from disque_tx.core.recurring.definition import (
     read,
 )
 from disque_tx.core.shared.registers import COUNTER_MAX, Key
-from disque_tx.core.shared.table import SharedTable
+from disque_tx.core.shared.table import REPAIRED, SharedTable
 from disque_tx.errors import CommandError
 from disque_tx.tablemessages import SCHEDULE_BYTES_MAX, SCHEDULES, Register
 
@@ -51,7 +52,7 @@ class Timetable(SharedTable):
         self.registers.value_bytes_max = SCHEDULE_BYTES_MAX
         self.active: bool = False
         self.definitions: dict[bytes, Definition] = {}
-        self.changed: dict[bytes, None] = {}
+        self.changed: OrderedDict[bytes, None] = OrderedDict()
         self.schedules_max: i64 = SCHEDULES_MAX
         self.bytes_max: i64 = BYTES_MAX
         self._last: dict[bytes, tuple[int, int]] = {}
@@ -99,20 +100,24 @@ class Timetable(SharedTable):
                 f"The table of schedules holds {self.registers_max} entries already, those that"
                 " were deleted in the last 7 days among them",
             )
-        counter = self.registers.next_counter()
-        return [Register(name, DEFINITION, value, counter, node_id)]
+        return [self._definition(name, value, node_id)]
+
+    def _definition(self, name: bytes, value: bytes, node_id: bytes) -> Register:
+        registers = self.registers
+        counter = registers.next_counter()
+        return Register(name, DEFINITION, value, counter, node_id, generation=registers.generation)
 
     def plan_del(self, name: bytes, node_id: bytes, wall_s: i64) -> list[Register]:
         """The changes that delete a schedule; none if there is none."""
         if name not in self.definitions:
             return []
-        counter = self.registers.next_counter()
-        changes: list[Register] = []
-        for register in self.registers.of(name):
-            if not register.deleted_s:
-                deleted_s = max(wall_s, 1)
-                changes.append(Register(name, register.name, b"", counter, node_id, deleted_s))
-        return changes
+        counter, generation = self.registers.next_counter(), self.registers.generation
+        deleted_s = max(wall_s, 1)
+        return [
+            Register(name, register.name, b"", counter, node_id, deleted_s, generation=generation)
+            for register in self.registers.of(name)
+            if not register.deleted_s
+        ]
 
     def plan_pause(self, name: bytes, paused: bool, node_id: bytes, wall_s: i64) -> list[Register]:
         """The change that pauses a schedule, or lets it go on from now; none if that is so already.
@@ -122,11 +127,9 @@ class Timetable(SharedTable):
         definition = self.find(name)
         if definition.paused == paused:
             return []
-        request = definition.new_request()
-        changed = Definition(definition.text, definition.zone, definition.missed, request, wall_s)
+        changed = definition.started(wall_s)
         changed.paused = paused
-        counter = self.registers.next_counter()
-        return [Register(name, DEFINITION, changed.value(), counter, node_id)]
+        return [self._definition(name, changed.value(), node_id)]
 
     def find(self, name: bytes) -> Definition:
         """The schedule of this name; ``CommandError`` NOSCHEDULE if there is none."""
@@ -138,14 +141,37 @@ class Timetable(SharedTable):
     def made(self, name: bytes, time_s: i64, node_id: bytes, wall_s: i64) -> list[Register]:
         """Note that an occurrence is done with; the change, for the other nodes."""
         before = self.registers.get(name, LAST)
-        counter = time_s if before is None else max(time_s, before.counter + 1)
-        definition = self.definitions[name]
-        value = b"%d %d" % (definition.counter, time_s)
-        change = Register(name, LAST, value, min(counter, COUNTER_MAX), node_id)
+        generation = self.registers.generation
+        counter = time_s
+        if before is not None and before.generation == generation:
+            counter = min(max(time_s, before.counter + 1), COUNTER_MAX)
+        value = b"%d %d" % (self.definitions[name].counter, time_s)
+        change = Register(name, LAST, value, counter, node_id, generation=generation)
         self.apply([change], wall_s)
         return [change]
 
+    def renumbered(self, register: Register, wall_s: i64) -> Register:
+        """What a schedule was done up to becomes its start, unless a wrong clock has set that: so
+        a node that gets the definition before the last occurrence makes nothing again. The last
+        occurrence counts from the new definition."""
+        found = super().renumbered(register, wall_s)
+        definition = self.definitions.get(register.pattern)
+        if definition is None or register.deleted_s:
+            return found
+        if register.name == LAST:
+            last_s = self.last_s(register.pattern)
+            found.counter = max(last_s, 1)
+            found.value = b"%d %d" % (REPAIRED, last_s) if last_s else found.value
+        elif register.name == DEFINITION:
+            position_s = self.position_s(register.pattern)
+            if definition.start_s < position_s <= wall_s:
+                found.value = definition.started(position_s).value()
+        return found
+
     # -- what is in force --------------------------------------------------------------------
+
+    def is_known(self, register: Register) -> bool:
+        return register.name in (DEFINITION, LAST)
 
     def put_in_force(self, register: Register) -> None:
         name = register.pattern

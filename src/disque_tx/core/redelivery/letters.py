@@ -118,7 +118,12 @@ def letter_reason(outline: bytes) -> bytes:
     except (ValueError, RecursionError):
         return b""
     reason = values.get("reason") if isinstance(values, dict) else None
-    return reason.encode("utf-8", "surrogatepass") if isinstance(reason, str) else b""
+    if not isinstance(reason, str):
+        return b""
+    try:
+        return reason.encode("utf-8", "surrogateescape")
+    except ValueError:  # surrogates that stand for no byte
+        return reason.encode("utf-8", "surrogatepass")
 
 
 def is_letter(body: bytes) -> bool:

@@ -5,6 +5,7 @@ Most jobs have none, so this is a table beside them. It is bounded, and its text
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -16,7 +17,7 @@ REASON_BYTES_MAX: Final = 1_024
 #: Texts kept; beyond that the oldest is forgotten.
 REASONS_MAX: Final = 100_000
 #: Bytes of an entry besides its text.
-_ENTRY_BYTES: Final = 220
+_ENTRY_BYTES: Final = 275
 _ONE_LINE: Final = bytes.maketrans(b"\r\n\0", b"   ")
 
 
@@ -32,7 +33,7 @@ class Reasons:
         self.used: i64 = 0
         self._memory = memory
         # In the order of time, for an ID is taken out before it is put in.
-        self._texts: dict[bytes, bytes] = {}
+        self._texts: OrderedDict[bytes, bytes] = OrderedDict()
 
     def get(self, job_id: bytes) -> bytes:
         """The text for a job, in one line; empty if there is none."""

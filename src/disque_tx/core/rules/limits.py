@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from heapq import heappop, heappush
 from typing import Final
 
@@ -64,7 +65,7 @@ class Limits:
     def __init__(self, policies: Policies, tallies: Tallies) -> None:
         self._policies = policies
         self._tallies = tallies
-        self._buckets: dict[bytes, Bucket] = {}
+        self._buckets: OrderedDict[bytes, Bucket] = OrderedDict()
         # When queues without a token are to be looked at again, and which are listed there.
         self._due: list[tuple[int, bytes]] = []
         self._listed: set[bytes] = set()
@@ -123,8 +124,7 @@ class Limits:
     def _forget_full(self, now_ms: i64) -> None:
         """Look at the two buckets that were not looked at for longest."""
         for _ in range(2):
-            name = next(iter(self._buckets))
-            bucket = self._buckets.pop(name)
+            name, bucket = self._buckets.popitem(last=False)
             policy = self._policies.of(name)
             if policy is not None and policy.rate_milli > 0:
                 bucket.fill(policy.rate_milli, tokens_max(policy), now_ms)

@@ -11,7 +11,8 @@
 5. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
    longer before the next one from the same node: the difference is what the other side lacks.
 
-Nothing is sent to a node that has not shown ``CAN_TABLES``, on any link.
+Nothing is sent to a node that has not shown ``CAN_TABLES``, on any link. A table that was repaired
+is exchanged only with nodes that know what that is (``CAN_REPAIR``); an older one has what it had.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import CAN_TABLES, Message
+from disque_tx.busmessages import CAN_REPAIR, CAN_TABLES, Message
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.shared.registers import Registers
@@ -102,12 +103,20 @@ class Exchange:
             self._peers.answer(link, TableDigest(registers.digest, len(registers), self._number))
 
     def _has_tables(self, link: Link) -> bool:
-        return link.features & self._membership.features & CAN_TABLES != 0
+        needed = CAN_TABLES | CAN_REPAIR if self._registers.generation else CAN_TABLES
+        return link.features & self._membership.features & needed == needed
+
+    def _is_older(self, sender: NodeEntry) -> bool:
+        """Whether a node is known to know nothing of the repair of this table."""
+        link = sender.link
+        if not self._registers.generation or link is None or not link.features:
+            return False
+        return not link.features & CAN_REPAIR
 
     def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
         """Take a TABLE CHANGE, DIGEST or PULL of a node in the node table."""
         if isinstance(message, TableChange):
-            if message.table == self._number:
+            if message.table == self._number and not self._is_older(sender):
                 self._changed(sender, message, now_ms, wall_s)
         elif isinstance(message, TableDigest):
             if message.table == self._number:
@@ -117,7 +126,7 @@ class Exchange:
                 self._pulled(sender, message, now_ms)
 
     def _changed(self, sender: NodeEntry, message: TableChange, now_ms: i64, wall_s: i64) -> None:
-        news = self._table.merge(message.registers, wall_s)
+        news = self._table.merge(message.registers, wall_s, sender.id)
         if not message.pulled or sender.id != self._pulled_from:
             return
         self._pull_ms = now_ms

@@ -2,7 +2,8 @@
 
 1. Patterns are found by their literal prefix, one look-up per length in use.
 2. Where many have the same prefix, they are found by a few bytes that every matching name has
-   behind it, one look-up per place of the name. Only those found are matched.
+   behind it, one look-up per place of the name and number of bytes. Only those found are matched.
+3. Of patterns with one prefix that have no such bytes, as ``???``, there are :data:`PLAIN_MAX`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from mypy_extensions import i64
 
 from disque_tx.globs import Glob
 
-#: Bytes by which patterns are found.
+#: Bytes by which patterns are found, at the most.
 _GRAM_BYTES: Final = 4
+#: Patterns of one prefix that clients may make, of those that are matched one by one.
+PLAIN_MAX: Final = 1_000
 #: So many patterns of one prefix are matched one by one.
 _FEW: Final = 16
 _SPECIAL: Final = b"*?[\\"
@@ -32,35 +35,40 @@ def literal_prefix(pattern: bytes) -> bytes:
 
 class _Group:
     """Patterns with the same literal prefix, in byte order. ``plain``: those that no bytes are
-    known of; ``by_gram``: the others."""
+    known of; ``by_gram``: the others. ``sizes``: how many grams have so many bytes."""
 
-    __slots__ = ("by_gram", "globs", "patterns", "plain")
+    __slots__ = ("by_gram", "globs", "patterns", "plain", "sizes")
 
     def __init__(self) -> None:
         self.patterns: list[bytes] = []
         self.globs: dict[bytes, Glob] = {}
         self.plain: list[bytes] = []
         self.by_gram: dict[bytes, list[bytes]] = {}
+        self.sizes: list[int] = [0] * (_GRAM_BYTES + 1)
 
     def add(self, pattern: bytes) -> None:
         insort(self.patterns, pattern)
         glob = self.globs[pattern] = Glob(pattern)
         gram = glob.key()[-_GRAM_BYTES:]
-        if len(gram) < _GRAM_BYTES:
+        if not gram:
             insort(self.plain, pattern)
+        elif gram in self.by_gram:
+            self.by_gram[gram].append(pattern)
         else:
-            self.by_gram.setdefault(gram, []).append(pattern)
+            self.by_gram[gram] = [pattern]
+            self.sizes[len(gram)] += 1
 
     def remove(self, pattern: bytes) -> None:
         del self.patterns[bisect_left(self.patterns, pattern)]
         gram = self.globs.pop(pattern).key()[-_GRAM_BYTES:]
-        if len(gram) < _GRAM_BYTES:
+        if not gram:
             del self.plain[bisect_left(self.plain, pattern)]
             return
         listed = self.by_gram[gram]
         listed.remove(pattern)
         if not listed:
             del self.by_gram[gram]
+            self.sizes[len(gram)] -= 1
 
     def matching(self, name: bytes, at: i64, found: list[bytes]) -> None:
         """Add those that match, the greatest first. ``at``: where the prefix ends."""
@@ -78,13 +86,17 @@ class _Group:
         by_gram = self.by_gram
         listed = list(self.plain)
         seen: set[bytes] = set()
-        last: i64 = len(name) - _GRAM_BYTES
-        while at <= last:
-            gram = name[at : at + _GRAM_BYTES]
-            if gram in by_gram and gram not in seen:
-                seen.add(gram)
-                listed += by_gram[gram]
-            at += 1
+        size: i64 = 1
+        while size <= _GRAM_BYTES:
+            place: i64 = at
+            last: i64 = len(name) - size if self.sizes[size] else -1
+            while place <= last:
+                gram = name[place : place + size]
+                if gram in by_gram and gram not in seen:
+                    seen.add(gram)
+                    listed += by_gram[gram]
+                place += 1
+            size += 1
         listed.sort()
         return listed
 
@@ -100,6 +112,11 @@ class PatternIndex:
         # Length of a prefix → how many prefixes have it; and the lengths, the longest first.
         self._lengths: dict[int, int] = {}
         self._sorted_lengths: list[int] = []
+
+    def has_room(self, pattern: bytes) -> bool:
+        """Whether a client may add this pattern, which is not there."""
+        group = self._groups.get(literal_prefix(pattern))
+        return group is None or len(group.plain) < PLAIN_MAX or bool(Glob(pattern).key())
 
     def add(self, pattern: bytes) -> None:
         """Add a pattern that is not there."""

@@ -120,6 +120,10 @@ class Layer:
                 self._globs.remove(pattern)
         return True
 
+    def has_room(self, pattern: bytes) -> bool:
+        """See :meth:`PatternIndex.has_room`."""
+        return is_exact(pattern) or self._globs.has_room(pattern)
+
     def matching(self, queue: bytes) -> list[bytes]:
         """The patterns that match a queue, the most specific first."""
         found: list[bytes] = []
@@ -176,6 +180,11 @@ class Policies:
     def values(self, pattern: bytes) -> Values:
         """The settings that the cluster has for one pattern, by name; empty if it has none."""
         return self._table.values(pattern)
+
+    def has_room(self, pattern: bytes) -> bool:
+        """Whether a client may give this pattern, which has none, settings: not if too many have
+        to be compared with each name already."""
+        return self._table.has_room(pattern)
 
     def set(self, pattern: bytes, name: bytes, value: bytes) -> None:
         """Put a setting in force, its value in its normal form."""

@@ -1,10 +1,11 @@
 """A table that all nodes have alike: registers, of which the last writer wins.
 
 1. A register is the value of one setting of one pattern, or that it was deleted. Two registers of
-   the same key are ordered by (counter, node ID), and, should those be equal because a node has
-   lost its disk, by what they hold; so all nodes agree on the greater one, in whatever order they
-   get them, and however often.
-2. The counter of a change is one more than the greatest that the node has seen.
+   the same key are ordered by (generation, counter, node ID), and, should those be equal because a
+   node has lost its disk, by what they hold; so all nodes agree on the greater one, in whatever
+   order they get them, and however often.
+2. The counter of a change is one more than the greatest of its generation that the node has seen.
+   A repair begins the next generation, in which counters start again.
 3. A deletion is kept for seven days by the wall clock, so that a node that was away gets it; then
    it is dropped. Its time is a part of it, so all nodes drop it at about the same time.
 4. The digest is the sum of a hash of every register: it does not depend on their order, and is
@@ -44,6 +45,8 @@ COUNTER_AHEAD_MAX: Final = 86_400_000
 CLOCK_S_MIN: Final = 1_700_000_000
 #: A table that was run up before goes on from where its file ends, by so much.
 COUNTER_STEP_MAX: Final = 1 << 30
+#: Generations are bounded by the wall clock, too: one for each second since 1970, and a day more.
+GENERATION_AHEAD_MAX: Final = 86_400
 #: Deletions dropped at once.
 DROPPED_MAX: Final = 1_000
 _TIME_MAX: Final = 1 << 40
@@ -60,6 +63,7 @@ def check_register(register: Register, value_bytes_max: i64 = VALUE_BYTES_MAX) -
         and len(register.value) <= value_bytes_max
         and len(register.node) == NODE_ID_LENGTH
         and 0 < register.counter <= COUNTER_MAX
+        and register.generation >= 0
         and 0 <= register.deleted_s < _TIME_MAX
         and (register.deleted_s == 0 or not register.value)
     )
@@ -75,11 +79,15 @@ def hash64(register: Register) -> int:
         len(register.name),
     )
     text = head + register.pattern + register.name + register.value
+    if register.generation:
+        text = b"%d " % register.generation + text
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
 def is_later(register: Register, other: Register) -> bool:
     """Whether ``register`` wins against ``other``, which has the same key."""
+    if register.generation != other.generation:
+        return register.generation > other.generation
     if register.counter != other.counter:
         return register.counter > other.counter
     mine = (register.node, int(register.deleted_s), register.value)
@@ -88,8 +96,9 @@ def is_later(register: Register, other: Register) -> bool:
 
 @mypyc_attr(acyclic=True)
 class Registers:
-    """The table. ``greatest``: the greatest counter ever seen; ``loaded``: that of the file.
-    ``digest``: of all registers. ``value_bytes_max``: the longest value of this table."""
+    """The table. ``generation``: the greatest one ever seen; ``greatest``: the greatest counter
+    seen of it; ``loaded``: that of the file. ``digest``: of all registers. ``value_bytes_max``: the
+    longest value of this table."""
 
     __slots__ = (
         "_deletions",
@@ -97,6 +106,7 @@ class Registers:
         "_keys",
         "_registers",
         "digest",
+        "generation",
         "greatest",
         "loaded",
         "value_bytes_max",
@@ -104,6 +114,7 @@ class Registers:
 
     def __init__(self) -> None:
         self.value_bytes_max: i64 = VALUE_BYTES_MAX
+        self.generation: i64 = 0
         self.greatest: i64 = 0
         self.loaded: i64 = 0
         self.digest: int = 0
@@ -126,18 +137,33 @@ class Registers:
             raise CommandError("ERR", "The counter of the table is at its end")
         return self.greatest + 1
 
+    def begin(self, generation: i64, greatest: i64) -> None:
+        """Go on from this generation and this greatest counter of it, as the file says."""
+        self.generation = generation
+        self.greatest = self.loaded = greatest
+
     def is_credible(self, register: Register, wall_s: i64) -> bool:
-        """Whether a register that came from outside may be put into the table."""
-        most = max(wall_s, CLOCK_S_MIN) * 1000 + COUNTER_AHEAD_MAX
-        if register.counter > max(most, self.loaded + COUNTER_STEP_MAX):
-            return False
+        """Whether a register that came from outside may be put into the table. Those of earlier
+        generations use up no counters, so theirs may be any."""
+        if register.generation >= self.generation:
+            clock_s = max(wall_s, CLOCK_S_MIN)
+            most = clock_s * 1000 + COUNTER_AHEAD_MAX
+            if register.generation == self.generation:
+                most = max(most, self.loaded + COUNTER_STEP_MAX)
+            elif register.generation > clock_s + GENERATION_AHEAD_MAX:
+                return False
+            if register.counter > most:
+                return False
         return check_register(register, self.value_bytes_max)
 
     def put(self, register: Register, wall_s: i64) -> bool:
         """Take a register in; ``False`` if nothing changed: it lost against the one that is there,
         or it is a deletion of nothing that is kept for too long already."""
         key = (register.pattern, register.name)
-        self.greatest = max(self.greatest, register.counter)
+        if register.generation > self.generation:
+            self.begin(register.generation, 0)
+        if register.generation == self.generation:
+            self.greatest = max(self.greatest, register.counter)
         before = self._registers.get(key)
         if before is None:
             if is_over(register, wall_s) or len(self._registers) >= 2 * REGISTERS_MAX:
@@ -220,9 +246,8 @@ class Registers:
         return [self._registers[key] for key in self._keys]
 
     def clear(self) -> None:
-        """Forget everything; the greatest counter, too."""
-        self.greatest = 0
-        self.loaded = 0
+        """Forget everything; the generation and the greatest counter, too."""
+        self.begin(0, 0)
         self.digest = 0
         self._registers = {}
         self._keys = []

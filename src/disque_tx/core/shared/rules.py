@@ -7,9 +7,16 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.bounds import check_glob
+from disque_tx.core.shared.patterns import PLAIN_MAX
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, is_exact
 from disque_tx.core.shared.registers import Key
-from disque_tx.core.shared.settings import COPY_TO, QUEUE_MARK, is_valid, normal_value
+from disque_tx.core.shared.settings import (
+    COPY_TO,
+    QUEUE_MARK,
+    SETTINGS,
+    is_valid,
+    normal_value,
+)
 from disque_tx.core.shared.table import SharedTable
 from disque_tx.errors import CommandError
 from disque_tx.globs import glob_match
@@ -53,8 +60,11 @@ class PolicyTable(SharedTable):
             self._check_chain(pattern, values[_DEAD_QUEUE])
         if COPY_TO in values:
             self._check_copies(pattern, split(values[COPY_TO]) or [])
-        counter = self.registers.next_counter()
-        return [Register(pattern, name, values[name], counter, node_id) for name in values]
+        counter, generation = self.registers.next_counter(), self.registers.generation
+        return [
+            Register(pattern, name, values[name], counter, node_id, generation=generation)
+            for name in values
+        ]
 
     def plan_del(
         self, pattern: bytes, names: list[bytes], node_id: bytes, wall_s: i64
@@ -70,13 +80,22 @@ class PolicyTable(SharedTable):
             there = [name for name in there if name in wanted]
         if not there:
             return []
-        counter = self.registers.next_counter()
+        counter, generation = self.registers.next_counter(), self.registers.generation
         deleted_s = max(wall_s, 1)
-        return [Register(pattern, name, b"", counter, node_id, deleted_s) for name in there]
+        return [
+            Register(pattern, name, b"", counter, node_id, deleted_s, generation=generation)
+            for name in there
+        ]
 
     def _check_room(self, pattern: bytes, values: dict[bytes, bytes]) -> None:
         if not self._policies.values(pattern) and len(self._policies) >= PATTERNS_MAX:
             raise CommandError("ERR", f"There are {PATTERNS_MAX} patterns with policies already")
+        if not self._policies.values(pattern) and not self._policies.has_room(pattern):
+            raise CommandError(
+                "ERR",
+                f"There are {PLAIN_MAX} patterns that begin like this one already, and have no"
+                " other letters behind a star",
+            )
         new = [name for name in values if self.registers.get(pattern, name) is None]
         if len(self.registers) + len(new) > self.registers_max:
             raise CommandError(
@@ -120,6 +139,11 @@ class PolicyTable(SharedTable):
                     ways.append([*way, name])
 
     # -- what is in force --------------------------------------------------------------------
+
+    def is_known(self, register: Register) -> bool:
+        if register.deleted_s:
+            return register.name in SETTINGS
+        return is_valid(register.name, register.value)
 
     def put_in_force(self, register: Register) -> None:
         pattern, name = register.pattern, register.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
@@ -70,7 +71,7 @@ class Tube:
         self.pause_s: i64 = 0
         self.paused_until_ms: i64 = 0
         self.timer: Any = None
-        self.buried: dict[TubeJob, None] = {}
+        self.buried: OrderedDict[TubeJob, None] = OrderedDict()
         self.delayed: Delayed = Delayed()
 
 

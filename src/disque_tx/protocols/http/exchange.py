@@ -12,6 +12,7 @@ import attrs
 from twisted.internet.defer import Deferred
 
 from disque_tx.protocols.http.guard import only
+from disque_tx.protocols.http.largejson import read_flat, refuse_constant
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.protocols.http.slices import Slices
@@ -21,6 +22,11 @@ from disque_tx.services.interfaces import IConnection, IHost, Role
 EXACT_MAX: Final = 2**53 - 1
 _QUERY_FIELDS_MAX: Final = 50
 _DEPTH_MAX: Final = 32
+#: Bodies that are read at once, whatever they contain.
+SMALL_BYTES: Final = 64 * 1024
+#: Values in a larger one: the IDs of all letters that one request may name, and some more.
+VALUES_MAX: Final = 12_000
+_SEPARATORS: Final = (b",", b"[", b"{")
 
 
 @attrs.define
@@ -120,12 +126,33 @@ class Exchange:
         object."""
         if not self.body:
             return {}
-        if self.content_type.partition(";")[0].strip().lower() != "application/json":
-            raise Problem(415, "TYPE", "The body must be JSON, of type application/json.")
+        self._check_type()
+        if sum(map(self.body.count, _SEPARATORS)) > VALUES_MAX and len(self.body) > SMALL_BYTES:
+            detail = f"The body of this request may have {VALUES_MAX} values at most."
+            raise Problem(413, "SIZE", detail)
         try:
-            value = json.loads(self.body, parse_constant=_refuse_constant)
+            value = json.loads(self.body, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
             raise bad_request("The body is not valid JSON.") from error
+        return self._known(value)
+
+    async def flat_json(self) -> dict[str, Any]:
+        """As :meth:`json`, for a body that may be large, whose members are neither objects nor
+        arrays: it is read in slices, and long strings are the bytes of their UTF-8."""
+        if len(self.body) <= SMALL_BYTES:
+            return self.json()
+        self._check_type()
+        try:
+            return self._known(await read_flat(self.body, self.slices))
+        except ValueError as error:
+            raise bad_request(f"The body is not valid JSON: {error}.") from error
+
+    def _check_type(self) -> None:
+        if self.content_type.partition(";")[0].strip().lower() != "application/json":
+            raise Problem(415, "TYPE", "The body must be JSON, of type application/json.")
+
+    def _known(self, value: Any) -> dict[str, Any]:
+        """The members, of which none is unknown."""
         if not isinstance(value, dict):
             raise bad_request("The body must be an object.")
         schema = self.route.body or {}
@@ -133,10 +160,6 @@ class Exchange:
         if unknown:
             raise bad_request(f"There is no member {unknown[0][:50]!r} here.")
         return value
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
 
 
 def whole(name: str, value: object, least: int, most: int) -> int:

@@ -15,6 +15,8 @@ SUMMED: Final = (
     *("instantaneous_ops_per_sec", "total_connections_received", "total_commands_processed"),
     *("total_jobs_added", "total_jobs_delivered", "total_jobs_acked", "queued_jobs"),
 )
+#: Those that only grow.
+COUNTERS: Final = tuple(name for name in SUMMED if name.startswith("total_"))
 
 
 def figures(server: Server) -> Figures:
@@ -36,12 +38,12 @@ def figures(server: Server) -> Figures:
     }
 
 
-def fields(processes: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def fields(processes: list[dict[str, Any]], ended: Figures) -> list[tuple[str, str]]:
     """INFO's section Processes. ``processes``: of each one what the parent knows of it, with
-    ``figures``, which may be empty."""
+    ``figures``, which may be empty. ``ended``: counters of those that have ended."""
     lines = [("processes", str(len(processes)))]
     for name in SUMMED:
-        total = sum(one["figures"].get(name, 0) for one in processes)
+        total = sum(one["figures"].get(name, 0) for one in processes) + ended.get(name, 0)
         lines.append((f"all_{name}", str(total)))
     lines += [(f"process_{one['number']}", _line(one)) for one in processes]
     return lines

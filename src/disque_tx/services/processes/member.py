@@ -30,7 +30,8 @@ from disque_tx.services.net.hub import Hub
 from disque_tx.services.processes.channel import Channel, Message
 from disque_tx.services.processes.children import Start
 from disque_tx.services.processes.entrances import MemberListeners
-from disque_tx.services.processes.figures import fields, figures
+from disque_tx.services.processes.figures import Figures, fields, figures
+from disque_tx.services.processes.following import Followed
 from disque_tx.services.processes.gathering import Gathering
 from disque_tx.services.processes.leftovers import mark_path
 from disque_tx.services.processes.shares import share
@@ -55,15 +56,18 @@ class MemberRoot(NodeRoot):
         self._start = start
         self._end: Callable[[str], object] = log.warning
         self._processes: list[dict[str, Any]] = []
+        self._ended: Figures = {}
         self._received = 0
         self._joined = False
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
+        self.server.joining = self.server.troubled = True
         self._gathering = Gathering(
             start.number, self.plugin_host.view, reactor, self._channel.send
         )
         self.plugin_host.processes = self._gathering
+        self._followed = Followed(reactor, self.plugin_host, self._channel.send)
         self._announced = bool(start.settings.cluster_announce_ip)
         self._loop = LoopingCall(self._report)
         self._loop.clock = reactor
@@ -147,13 +151,17 @@ class MemberRoot(NodeRoot):
             self._received += 1
             self._entrances.adopt(rest[0], sock)
         elif kind == "status":
-            self._learn(rest[0], rest[1])
+            self._learn(*rest)
         elif kind == "joined":
-            self._joined = True
+            self._has_joined()
         elif kind == "asked":
             self._gathering.asked(*rest)
         elif kind == "answered":
             self._gathering.answered(*rest)
+        elif kind == "followed":
+            self._followed.followed(*rest)
+        elif kind == "happened":
+            self._gathering.following.happened(*rest)
         elif kind == "set":
             self._apply(rest[0].encode("latin-1"), rest[1].encode("latin-1"))
         elif kind == "forget":
@@ -161,13 +169,23 @@ class MemberRoot(NodeRoot):
         elif kind == "stop":
             self._stop(rest[0])
 
-    def _learn(self, host_ip: str, processes: list[dict[str, Any]]) -> None:
-        self._processes = processes
+    def _has_joined(self) -> None:
+        """The parent says that this process reaches the others: jobs get their copies."""
+        self._joined = True
+        server = self.server
+        server.joining = False
+        server.troubled = server.control.loading() or bool(server.control.write_error())
+
+    def _learn(self, host_ip: str, processes: list[dict[str, Any]], ended: Figures) -> None:
+        self._processes, self._ended = processes, ended
         self._gathering.others = [
             one["number"]
             for one in processes
             if one["state"] == "ready" and one["number"] != self._start.number
         ]
+        self._gathering.nodes = {
+            one["id"].encode(): one["number"] for one in processes if one["id"]
+        }
         membership = self.runtime.node.membership
         ids = [one["id"].encode() for one in processes if one["id"]]
         membership.siblings = [node_id for node_id in ids if node_id != membership.myself.id]
@@ -255,7 +273,7 @@ class MemberRoot(NodeRoot):
 
     def info_processes(self) -> list[tuple[str, str]]:
         """What the parent knew of all processes a moment ago."""
-        return fields(self._processes)
+        return fields(self._processes, self._ended)
 
     def request_shutdown(self, rewrite_log: bool) -> None:
         """SHUTDOWN is for the whole daemon."""
@@ -271,6 +289,7 @@ class MemberRoot(NodeRoot):
         """Stop, and report for the last time when all is written."""
         if self._loop.running:
             self._loop.stop()
+            self._channel.send(["counted", self.plugin_host.view.figures()])
         stopped = super().stopService()
         return stopped.addBoth(self._say_goodbye)
 

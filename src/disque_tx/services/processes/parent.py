@@ -27,7 +27,9 @@ from disque_tx.services.processes.balance import Balance
 from disque_tx.services.processes.channel import Message
 from disque_tx.services.processes.children import ChildProcess, Start, environment_of_children
 from disque_tx.services.processes.entrances import FrontListeners
+from disque_tx.services.processes.gathering import ENDED
 from disque_tx.services.processes.joining import Joining
+from disque_tx.services.processes.kept import Kept
 from disque_tx.services.processes.reports import Reports
 from disque_tx.services.processes.supervision import Supervision
 
@@ -66,6 +68,7 @@ class Parent(MultiService):
         self._listening = False
         self._serving = False
         self._all_serve = False
+        self._kept = Kept()
         self._joining = Joining(self._reports, self._supervision.members)
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
@@ -169,10 +172,19 @@ class Parent(MultiService):
         elif kind == "report":
             self._reported(number, rest[0])
         elif kind == "ask":
-            for other, member in supervision.members.items():
-                if member.child is not None and other != number:
-                    member.child.send(["asked", number, *rest])
+            self._kept.seen(number, rest.pop())
+            self._send(number, ["answered", ENDED, *rest, self._kept.figures])
+            self._send_others(number, ["asked", number, *rest])
+        elif kind == "follow":
+            self._send_others(number, ["followed", number, *rest])
+        elif kind == "events":
+            self._send(rest[0], ["happened", *rest[1:]])
+        elif kind == "late":
+            self._send(number, ["answered", ENDED, rest[0], self._kept.also(rest[1])])
+        elif kind == "counted":
+            self._kept.seen(number, rest[0])
         elif kind == "answer":
+            self._kept.seen(number, rest[2])
             self._send(rest[0], ["answered", number, *rest[1:]])
         elif kind == "set":
             self._set(rest[0], rest[1])
@@ -214,6 +226,11 @@ class Parent(MultiService):
         if member is not None and member.child is not None:
             member.child.send(message)
 
+    def _send_others(self, number: int, message: Message) -> None:
+        for other in self._supervision.members:
+            if other != number:
+                self._send(other, message)
+
     def _send_all(self, message: Message) -> None:
         for member in self._supervision.members.values():
             if member.child is not None:
@@ -221,7 +238,7 @@ class Parent(MultiService):
 
     def _spread_reports(self) -> None:
         processes = self._reports.for_children(self._meeting_ip, self._reactor.seconds())
-        self._send_all(["status", self._reports.host_ip, processes])
+        self._send_all(["status", self._reports.host_ip, processes, self._reports.counted])
 
     def _take_connections(self, numbers: list[int]) -> None:
         """These processes serve clients, as far as they are wanted."""
@@ -233,6 +250,7 @@ class Parent(MultiService):
         self._balance.remove(number)
         self._joining.end(number)
         self._reports.ended(number)
+        self._kept.ended(number)
         self._supervision.ended(number, how)
 
     # -- from the supervision ----------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from disque_tx.services.processes import shares
+from disque_tx.services.processes.figures import COUNTERS, Figures
 from disque_tx.services.processes.supervision import Member
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ class Known:
 
 class Reports:
     """``members``: the processes that there are. ``host_ip``: the address of this host that nodes
-    of other hosts use; empty while no process knows it, or when it is configured."""
+    of other hosts use; empty while no process knows it, or when it is configured. ``counted``: the
+    counters of processes that have ended."""
 
     def __init__(self, settings: Settings, members: dict[int, Member]) -> None:
         self.host_ip = ""
+        self.counted: Figures = {}
         self._settings = settings
         self._members = members
         self._known: dict[int, Known] = {}
@@ -48,10 +51,14 @@ class Reports:
             self.host_ip = report["ip"]
 
     def ended(self, number: int) -> None:
-        """It is gone; its last report is kept until the next one."""
+        """It is gone; its last report is kept until the next one, and its counters for good."""
         known = self._known.get(number)
-        if known is not None:
+        if known is not None and known.pid:
             known.pid = 0
+            for name in COUNTERS:
+                last = known.report.get("figures", {}).get(name, 0)
+                self.counted[name] = self.counted.get(name, 0) + last
+            known.report = {**known.report, "figures": {}}
 
     def of(self, number: int) -> dict[str, Any]:
         """The last report, with the ID of the node; empty when there is none."""

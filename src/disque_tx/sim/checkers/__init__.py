@@ -13,10 +13,10 @@ from disque_tx.sim.checkers.cluster import (
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
-from disque_tx.sim.checkers.hosts import HostsDiffer
 from disque_tx.sim.checkers.jobs import (
     CopiesAdded,
     EnoughCopies,
+    HostsDiffer,
     NothingLost,
     NothingUnexpected,
     UniqueIds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import Any
 from urllib.parse import quote
 
@@ -52,6 +52,36 @@ class BodyTests(SlicedCase):
     def test_jobs(self) -> None:
         """The same holds for the jobs of a queue by state."""
         self.check(self.slow("GET", f"{_V1}/queues/q/jobs?count=1000").json["jobs"])
+
+    def test_lease(self) -> None:
+        """A worker that leases many large jobs gets as many as are good for the node, with whole
+        bodies, and the others later; one job it gets whatever its size."""
+        found: list[str] = []
+        for body in (bytes(2_000_000), b"\xff" * (BODIES_MAX + 1), bytes(2_000_000)):
+            self.call(b"ADDJOB", b"mail", body, b"0")
+        numbers = []
+        while len(found) < 3:
+            jobs = self.slow("POST", f"{_V1}/queues/mail/lease?count=1000").json["jobs"]
+            numbers.append(len(jobs))
+            found += [job.get("body", job.get("body_base64")) for job in jobs]
+        self.assertEqual([1, 1, 1], numbers)
+        self.assertEqual(bytes(2_000_000).decode(), found[0])
+        self.assertEqual(b"\xff" * (BODIES_MAX + 1), b64decode(found[1]))
+        for some in (self.bodies[:41], self.bodies[41:]):
+            jobs = self.slow("POST", f"{_V1}/queues/q/lease?count=1000").json["jobs"]
+            self.assertEqual([body.decode() for body in some], [job["body"] for job in jobs])
+
+    def test_leases_at_once(self) -> None:
+        """Workers that lease large jobs at once get different ones, one worker in a turn."""
+        channels = [self.connect() for _ in range(3)]
+        for channel, transport in channels:
+            channel.dataReceived(request("POST", f"{_V1}/queues/q/lease?count=20"))
+            self.assertEqual(b"", transport.value())
+        found: list[str] = []
+        for _channel, transport in channels:
+            self.let_answer(transport, complete=True)
+            found += [job["body"][:3] for job in parsed(transport.value())[0].json["jobs"]]
+        self.assertEqual([body[:3].decode() for body in self.bodies], sorted(found))
 
     def test_one(self) -> None:
         """One body that is too large for a list is cut, whatever room there is."""
@@ -103,6 +133,13 @@ class LetterTests(SlicedCase):
     def add(self, body: bytes) -> None:
         """Put a job into the queue of dead letters."""
         self.call(b"ADDJOB", b"dead:mail", body, b"0")
+
+    def test_long_name(self) -> None:
+        """The letters of a queue with the longest name are found where the node puts them."""
+        queue = "q" * 1_020
+        self.call(b"ADDJOB", (b"dead:" + queue.encode())[:NAME_BYTES], letter("short"), b"0")
+        answer = self.slow("GET", f"{_V1}/queues/{queue}/dead-letters").json
+        self.assertEqual((1, "short"), (answer["total"], answer["reasons"][0]["reason"]))
 
     def test_long(self) -> None:
         """A letter that is too long to be read is listed, and can be requeued by that."""
@@ -257,3 +294,41 @@ class NameTests(SlicedCase):
         self.problem(400, "ERR", answer)
         new = {"every_s": 60, "queue": name, "body": "x"}
         self.problem(400, "ERR", self.http("PUT", f"{_V1}/schedules/s", new))
+
+
+class LargeBodyTests(SlicedCase):
+    """Large bodies of requests."""
+
+    def added(self, members: dict[str, Any]) -> bytes:
+        """The body of the job that this request adds."""
+        path = f"{_V1}/queues/q/jobs"
+        answer = self.slow("POST", path, {**members, "ttl_s": "600", "retry_s": 5})
+        self.assertEqual(201, answer.status, answer.body[:200])
+        (job,) = self.call(b"GETJOB", b"NOHANG", b"FROM", b"q")
+        body: bytes = job[2]
+        return body
+
+    def test_added(self) -> None:
+        """A job of megabytes is what was sent, as text and as Base64."""
+        body = '\u20ac\U0001f600\\"\n'.encode() * 100_000
+        self.assertEqual(body, self.added({"body": body.decode()}))
+        self.assertEqual(body, self.added({"body_base64": b64encode(body).decode()}))
+
+    def test_bad_base64(self) -> None:
+        """Base64 that is none is refused, wherever that is."""
+        path = f"{_V1}/queues/q/jobs"
+        for wrong in ("QQ==" * 100_000, "QUFB" * 100_000 + "?", "QUFB" * 100_000 + "Q"):
+            answer = self.slow("POST", path, {"body_base64": wrong})
+            self.problem(400, "ERR", answer)
+
+    def test_not_json(self) -> None:
+        """Other JSON of many megabytes costs nothing like its size, and adds nothing."""
+        path = f"{_V1}/queues/q/jobs"
+        for wrong in ([0] * 200_000, {"body": [0] * 200_000}, {"ids": "x" * 100_000}):
+            self.problem(400, "ERR", self.slow("POST", path, wrong))
+        self.assertEqual(0, self.call(b"QLEN", b"q"))
+
+    def test_many_values(self) -> None:
+        """A body with more values than any request needs is not read."""
+        path = f"{_V1}/queues/q/dead-letters/drop"
+        self.problem(413, "SIZE", self.http("POST", path, {"ids": [""] * 200_000}))

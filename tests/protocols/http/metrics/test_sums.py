@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.protocols.http.metrics.sums import summed
+from disque_tx.protocols.http.metrics.sums import of_daemon, summed
 
 
 def figures(number: int, **info: str) -> dict[str, Any]:
@@ -57,3 +57,12 @@ class SumTests(SynchronousTestCase):
         self.assertEqual("-9", total["info"]["cluster_clock_ahead_seconds"])
         self.assertEqual({"connected": 3, "failed": 0}, total["nodes"])
         self.assertEqual((False, False), (total["leaving"], total["write_ok"]))
+
+    def test_ended(self) -> None:
+        """What processes had counted before they ended is in the sums, and they are no processes
+        of the daemon any more."""
+        running = figures(2, total_jobs_added="5", registered_jobs="9")
+        ended = {**figures(3, total_jobs_added="7"), "nodes": {}}
+        info = of_daemon({0: ended, 2: running})["info"]
+        self.assertEqual(("12", "9"), (info["total_jobs_added"], info["registered_jobs"]))
+        self.assertEqual("1", info["processes_counted"])

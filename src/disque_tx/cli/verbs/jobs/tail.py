@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -30,7 +31,7 @@ class Seen:
 
     def __init__(self, limit: int = SEEN_MAX) -> None:
         self._limit = limit
-        self._ids: dict[str, None] = {}
+        self._ids: OrderedDict[str, None] = OrderedDict()
 
     def new(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Those not seen before, each once."""
@@ -45,7 +46,7 @@ class Seen:
         self._ids.pop(job_id, None)
         self._ids[job_id] = None
         if len(self._ids) > self._limit:
-            del self._ids[next(iter(self._ids))]
+            self._ids.popitem(last=False)
         return known
 
 

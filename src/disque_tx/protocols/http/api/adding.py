@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disque_tx.protocols.http.api.bodies import take_body
 from disque_tx.protocols.http.api.values import (
     FLAG,
     NUMBER,
@@ -67,8 +68,8 @@ def _key_words(values: dict[str, Any], key: bytes | None) -> list[bytes]:
 
 async def add(exchange: Exchange) -> Reply:
     """ADDJOB; with a key that another job has, the answer is that job."""
-    values = exchange.json()
-    body = take_bytes(values, "body")
+    values = await exchange.flat_json()
+    body = await take_body(values, exchange.slices)
     timeout = whole("timeout_ms", values.get("timeout_ms", 5_000), 1, _TIMEOUT_MS_MAX)
     words = [b"ADDJOB", exchange.path["queue"], body, b"%d" % timeout, *option_words(values)]
     key = _key_words(values, exchange.header(_KEY))

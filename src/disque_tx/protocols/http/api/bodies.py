@@ -8,8 +8,18 @@ from codecs import getincrementaldecoder
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.values import FLAG, NUMBER, TEXT, put_bytes, text, url
+from disque_tx.protocols.http.api.values import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    put_bytes,
+    take_bytes,
+    text,
+    url,
+)
 from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.holders import Place, bodies
+from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.slices import Share, Slices
 from disque_tx.protocols.http.streaming import encoded
 
@@ -19,6 +29,8 @@ BODIES_MAX: Final = 4 * 1024 * 1024
 BEGINNING: Final = 1024
 #: Bytes of a body that are written at once.
 PART_BYTES: Final = 3 * 16 * 1024
+#: Bytes of Base64 that are decoded at once.
+DECODED_BYTES: Final = 4 * 16 * 1024
 #: The members of a body.
 SHOWN_BODY: Final = {
     "body": TEXT, "body_base64": TEXT, "body_truncated": FLAG, "body_bytes": NUMBER,
@@ -58,21 +70,29 @@ def whole_characters(data: bytes) -> bytes:
     return data
 
 
-async def queued_jobs(exchange: Exchange, count: int) -> AsyncIterator[dict[str, Any]]:
-    """Jobs in the queue of the request; with a negative count the newest ones."""
-    view, share, bodies = exchange.host.view, Share(exchange.slices), Bodies()
-    queue = exchange.path["queue"]
-    for job_id in view.queued(queue, count):
-        known = view.body(job_id, 0)
-        if known is None:
-            continue
-        shown = bodies.shown(known[1])
-        await share.spend(shown)
-        found = view.body(job_id, shown)
-        if found is not None:
-            values = {"id": text(job_id), "queue": text(queue), "url": url("jobs", job_id)}
-            bodies.put(values, *found)
-            yield values
+async def queued_jobs(exchange: Exchange, places: list[Place]) -> AsyncIterator[dict[str, Any]]:
+    """These jobs in the queue of the request."""
+    shown, queue = Bodies(), exchange.path["queue"]
+    async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
+        job_id = body.place.job_id
+        values = {"id": text(job_id), "queue": text(queue), "url": url("jobs", job_id)}
+        shown.put(values, body.beginning, body.size)
+        yield values
+
+
+async def take_body(values: dict[str, Any], slices: Slices) -> bytes:
+    """The body of a new job, in ``body`` or ``body_base64``; a long one is decoded in slices."""
+    encoded = values.get("body_base64")
+    if not isinstance(encoded, bytes) or values.get("body") is not None:
+        return take_bytes(values, "body")
+    share, found = Share(slices), []
+    for start in range(0, len(encoded), DECODED_BYTES):
+        part = encoded[start : start + DECODED_BYTES]
+        await share.spend(len(part))
+        if b"=" in part and start + len(part) < len(encoded):
+            raise bad_request("body_base64 is not valid: it ends before the end.")
+        found.append(take_bytes({"part_base64": part}, "part"))
+    return b"".join(found)
 
 
 async def with_body(

@@ -6,12 +6,14 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import (
+    NODES,
     NUMBER,
     REAL,
     ROOT,
     TEXT,
     array,
     member_name,
+    nodes_value,
     schema,
     text,
     url,
@@ -32,18 +34,11 @@ _COUNTS: Final = {
     "blocked_clients": NUMBER, "oldest_ms": NUMBER, "in_per_s": REAL, "out_per_s": REAL,
     "loaded": NUMBER,
 }  # fmt: skip
-#: Which nodes are counted, in every answer.
-NODES: Final = {"nodes": NUMBER, "nodes_missing": array(TEXT)}
 
 
 def cluster_words(exchange: Exchange) -> list[bytes]:
     """Who is asked: all nodes, or all processes of this daemon."""
     return [b"CLUSTER" if exchange.number(_CLUSTER.name) else b"PROCESSES"]
-
-
-def nodes_value(reply: dict[bytes, Any]) -> dict[str, Any]:
-    """Which nodes are counted."""
-    return {"nodes": reply[b"nodes"], "nodes_missing": [text(i) for i in reply[b"nodes-missing"]]}
 
 
 def _counts(reply: dict[bytes, Any]) -> dict[str, Any]:

@@ -10,10 +10,22 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.values import FLAG, NUMBER, ROOT, TEXT, array, schema, text, url
+from disque_tx.protocols.http.api.values import (
+    FLAG,
+    NODES,
+    NUMBER,
+    ROOT,
+    TEXT,
+    array,
+    schema,
+    text,
+    url,
+)
+from disque_tx.protocols.http.asking import PROCESSES, Asked, ask, several
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
+from disque_tx.protocols.http.holders import Place, at_one, bodies, holders, queued
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import NAME_BYTES, Route
 from disque_tx.protocols.http.slices import Share
 from disque_tx.protocols.http.streaming import listing
 from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
@@ -22,6 +34,8 @@ from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
 _LISTED_MAX: Final = 100
 _REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
+#: What the names of queues of dead letters begin with; those too long for a queue are cut.
+_PREFIX: Final = b"dead:"
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
 #: Bytes of a letter that a list reads, and of all letters; longer ones are listed by this reason.
@@ -37,61 +51,80 @@ class _Entry:
     """A job in the queue of dead letters. ``letter``: ``None`` when it cannot be read. ``reason``:
     by which it is listed."""
 
-    letter_id: bytes
+    place: Place
     letter: Letter | None
     reason: str
 
+    @property
+    def letter_id(self) -> bytes:
+        """The ID of the letter as a job."""
+        return self.place.job_id
+
 
 async def _entries(
-    exchange: Exchange, count: int, longest: int
+    exchange: Exchange, letters: list[Place], longest: int
 ) -> AsyncIterator[tuple[_Entry, int]]:
-    """Letters and their sizes, oldest first; each is read when it is asked for, and not if it has
+    """Letters and their sizes, in this order; each is read when it is asked for, and not if it has
     more than ``longest`` bytes."""
-    view, share = exchange.host.view, Share(exchange.slices)
-    for job_id in await _letter_ids(exchange, count):
-        known = view.body(job_id, 0)
-        size = known[1] if known is not None else 0
-        await share.spend(_READING * min(size, longest))
-        found = view.body(job_id, size if size <= longest else 0)
-        if found is not None:
-            yield (_entry(job_id, found[0]) if size <= longest else _long(job_id)), size
+    share = Share(exchange.slices)
+    async for body in bodies(exchange, letters, longest, 0):
+        await share.spend(_READING * len(body.beginning))
+        long = body.size > longest
+        yield (_long(body.place) if long else _entry(body.place, body.beginning)), body.size
 
 
-async def _letter_ids(exchange: Exchange, count: int) -> list[bytes]:
-    """IDs of letters in their queue, then of those that came from the log and are not queued again
-    yet."""
-    name, view = b"dead:" + exchange.path["queue"], exchange.host.view
-    found = dict.fromkeys(view.queued(name, count))
-    cursor = b"0" if view.counts(name).loaded else b""
-    while cursor and len(found) < count:
-        words = (b"COUNT", b"100", b"QUEUE", name, b"STATE", b"active")
-        cursor, ids = await exchange.call(b"JSCAN", cursor, *words)
-        found.update(dict.fromkeys([one.text for one in ids]))
-        if cursor == b"0":
-            break
-    return list(found)[:count]
+async def _letters(exchange: Exchange, count: int) -> tuple[list[Place], Asked]:
+    """Letters in their queue, oldest first, then those that came from the log and are not queued
+    again yet. Of several processes each has a part of them."""
+    name = (_PREFIX + exchange.path["queue"])[:NAME_BYTES]
+    places, asked = await queued(exchange, name, count)
+    found = {place.job_id: place for place in places}
+    counts = await ask(exchange, PROCESSES, b"COUNTS", name)
+    for node, ((*_others, loaded),) in counts.answers.items():
+        cursor = b"0" if loaded else b""
+        while cursor and len(found) < count:
+            rows = await ask(exchange, node, b"JOBS", cursor, b"100", name, b"active")
+            cursor, ids = rows.answers.get(node, (b"0", []))
+            for one in ids:
+                found.setdefault(one.text, Place(node, one.text))
+            if cursor == b"0":
+                break
+    return await _at_holders(exchange, list(found.values())[:count]), asked
 
 
-def _long(job_id: bytes) -> _Entry:
-    return _Entry(job_id, None, TOO_LONG)
+async def _at_holders(exchange: Exchange, letters: list[Place]) -> list[Place]:
+    """The same, but for those that another process has more to do with."""
+    if not several(exchange, PROCESSES):
+        return letters
+    known, _asked = await holders(exchange, [letter.job_id for letter in letters])
+    return [
+        Place(nodes[0], letter.job_id)
+        for letter, nodes in zip(letters, known, strict=True)
+        if nodes
+    ]
 
 
-def _entry(job_id: bytes, body: bytes) -> _Entry:
+def _long(place: Place) -> _Entry:
+    return _Entry(place, None, TOO_LONG)
+
+
+def _entry(place: Place, body: bytes) -> _Entry:
     try:
         letter = Letter.decoded(body)
     except NotADeadLetter as error:
-        return _Entry(job_id, None, str(error)[:_REASON_MAX])
+        return _Entry(place, None, str(error)[:_REASON_MAX])
     long = len(body) > LETTER_BYTES_MAX
-    return _Entry(job_id, letter, TOO_LONG if long else letter.reason[:_REASON_MAX])
+    return _Entry(place, letter, TOO_LONG if long else letter.reason[:_REASON_MAX])
 
 
 async def list_letters(exchange: Exchange) -> Reply:
-    """The dead letters of a queue on this node, by reason. No bodies are kept meanwhile, and what
+    """The dead letters of a queue, by reason. No bodies are kept meanwhile, and what
     lies behind too many bytes of letters is not looked at."""
     groups: dict[str, list[dict[str, Any]]] = {}
     counts: Counter[str] = Counter()
     left = LISTED_BYTES_MAX
-    async for entry, size in _entries(exchange, LETTERS_MAX, LETTER_BYTES_MAX):
+    letters, asked = await _letters(exchange, LETTERS_MAX)
+    async for entry, size in _entries(exchange, letters, LETTER_BYTES_MAX):
         if left <= 0:
             break
         left -= min(size, LETTER_BYTES_MAX)
@@ -99,7 +132,7 @@ async def list_letters(exchange: Exchange) -> Reply:
         kept = groups.setdefault(entry.reason, [])
         if len(kept) < _LISTED_MAX:
             kept.append(_shown(entry))
-    after = {"total": counts.total(), "truncated": left <= 0}
+    after = {"total": counts.total(), "truncated": left <= 0, **asked.sources()}
     return Reply(listing("reasons", _groups(groups, counts), after))
 
 
@@ -138,7 +171,8 @@ async def _chosen(exchange: Exchange) -> AsyncIterator[_Entry]:
         raise bad_request("ids must be an array of strings.")
     chosen = {job_id for job_id in ids or () if isinstance(job_id, str)}
     count = limit if everything else LETTERS_MAX
-    async for entry, _size in _entries(exchange, count, sys.maxsize):
+    letters, _asked = await _letters(exchange, count)
+    async for entry, _size in _entries(exchange, letters, sys.maxsize):
         if everything or entry.reason == reason or text(entry.letter_id) in chosen:
             yield entry
             limit -= 1
@@ -155,7 +189,7 @@ async def requeue(exchange: Exchange) -> dict[str, Any]:
             if entry.letter is None:
                 raise CommandError("ERR", entry.reason)
             await exchange.call(*_words(entry.letter))
-            await exchange.call(b"ACKJOB", entry.letter_id)
+            await at_one(exchange, entry.place.node, b"ACKJOB", entry.letter_id)
             done += 1
         except CommandError as error:
             failed_count += 1
@@ -181,7 +215,7 @@ async def drop(exchange: Exchange) -> dict[str, Any]:
     """Acknowledge the letters, which deletes them."""
     count = 0
     async for entry in _chosen(exchange):
-        await exchange.call(b"ACKJOB", entry.letter_id)
+        await at_one(exchange, entry.place.node, b"ACKJOB", entry.letter_id)
         count += 1
     return {"count": count, "failed": [], "failed_count": 0}
 
@@ -194,8 +228,8 @@ def deadletter_routes() -> list[Route]:
     reasons = array(schema(reason=TEXT, count=NUMBER, letters=array({"type": "object"})))
     return [
         Route(
-            "GET", letters, list_letters, "Dead letters of the queue on this node, by reason",
-            answer=schema(total=NUMBER, truncated=FLAG, reasons=reasons),
+            "GET", letters, list_letters, "Dead letters of the queue, by reason",
+            answer=schema(total=NUMBER, truncated=FLAG, reasons=reasons, **NODES),
         ),
         Route(
             "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again",

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.counts import NODES, nodes_value
+from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.values import (
     FLAG,
+    NODES,
     NUMBER,
     ROOT,
     TEXT,
     array,
+    nodes_value,
     schema,
     take_flag,
     take_ids,
     take_queue,
 )
+from disque_tx.protocols.http.asking import PROCESSES, ask, several
 from disque_tx.protocols.http.exchange import Exchange, whole
+from disque_tx.protocols.http.holders import at_one, holders
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Route
 
 _STATES: Final = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
 _COUNT_MAX: Final = 2**53 - 1
+#: Jobs that a process is asked to move at a time: copies of them are made within the second.
+_MOVED: Final = 100
 
 
 async def flush(exchange: Exchange) -> dict[str, Any]:
@@ -48,16 +54,56 @@ async def flush(exchange: Exchange) -> dict[str, Any]:
 
 
 async def move(exchange: Exchange) -> dict[str, Any]:
-    """QMOVE."""
+    """QMOVE, at one process after the other."""
     values = exchange.json()
-    words = [b"QMOVE", exchange.path["queue"], take_queue(values, "to")]
+    words = [exchange.path["queue"], take_queue(values, "to")]
     if take_flag(values, "dead"):
         words.append(b"DEAD")
-    if values.get("count") is not None:
-        words += [b"COUNT", b"%d" % whole("count", values["count"], 1, _COUNT_MAX)]
-    if values.get("ids") is not None:
-        words += [b"ID", *take_ids(values)]
-    return {"count": await exchange.call(*words)}
+    count = whole(
+        "count", _COUNT_MAX if values.get("count") is None else values["count"], 1, _COUNT_MAX
+    )
+    ids = take_ids(values) if values.get("ids") is not None else None
+    if not several(exchange, PROCESSES):
+        chosen = [] if ids is None else [b"ID", *ids]
+        return {"count": await exchange.call(b"QMOVE", *words, b"COUNT", b"%d" % count, *chosen)}
+    parts = await (_waiting(exchange) if ids is None else _by_holder(exchange, ids))
+    moved = 0
+    for node, most, chosen in parts:
+        wanted = min(most, count - moved)
+        if wanted <= 0:
+            break
+        try:
+            some = (*words, b"COUNT", b"%d" % wanted, *chosen)
+            moved += await at_one(exchange, node, b"MOVE", *some)
+        except CommandError:
+            if not moved:
+                raise
+            break
+    return {"count": moved}
+
+
+async def _waiting(exchange: Exchange) -> list[tuple[bytes, int, list[bytes]]]:
+    """The jobs in the queue: some at a time, of each process as many as it has now."""
+    asked = await ask(exchange, PROCESSES, b"COUNTS", exchange.path["queue"])
+    return [
+        (node, min(_MOVED, row[0] - start), [])
+        for node, (row,) in asked.answers.items()
+        for start in range(0, row[0], _MOVED)
+    ]
+
+
+async def _by_holder(exchange: Exchange, ids: list[bytes]) -> list[tuple[bytes, int, list[bytes]]]:
+    """These jobs, some at a time, at the processes that have to do with them."""
+    found, _asked = await holders(exchange, ids)
+    at: dict[bytes, list[bytes]] = {}
+    for job_id, nodes in zip(ids, found, strict=True):
+        for node in nodes[:1]:
+            at.setdefault(node, []).append(job_id)
+    return [
+        (node, _MOVED, [b"ID", *some[start : start + _MOVED]])
+        for node, some in at.items()
+        for start in range(0, len(some), _MOVED)
+    ]
 
 
 def emptying_routes() -> list[Route]:
@@ -76,7 +122,7 @@ def emptying_routes() -> list[Route]:
             answer=schema(count=NUMBER, **NODES),
         ),
         Route(
-            "POST", f"{queue}/move", move, "Move jobs of this node to another queue",
+            "POST", f"{queue}/move", move, "Move jobs to another queue",
             body=schema(to=TEXT, to_base64=TEXT, count=NUMBER, ids=array(TEXT), dead=FLAG),
             body_max=IDS_BODY_BYTES, answer=schema(count=NUMBER), errors=(409, 503, 507),
         ),

@@ -30,14 +30,14 @@ STALLED_S: Final = 30.0
 
 @implementer(IPushProducer)
 class Stream:
-    """One reader. ``kinds``, ``wants``: of ``IHost.watch``. ``ended``: called once, with
-    this stream."""
+    """One reader. ``kinds``: of ``IHost.watch``. ``pattern``: for names of queues. ``ended``:
+    called once, with this stream."""
 
     def __init__(
         self,
         exchange: Exchange,
         kinds: Collection[int],
-        wants: Callable[[bytes], bool] | None,
+        pattern: str,
         ended: Callable[[Stream], None],
     ) -> None:
         self._host = exchange.host
@@ -45,13 +45,14 @@ class Stream:
         self._may_go_on = exchange.may_go_on
         self._connection = exchange.connection
         self._kinds = kinds
-        self._wants = wants
+        self._pattern = pattern
         self._ended = ended
         self._waiting: deque[JobEvent] = deque()
         self._dropped = 0
         self._paused = False
         self._call: IDelayedCall | None = None
         self._watch_ends: Callable[[], None] = lambda: None
+        self._follow_ends: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
         """Send the head and watch."""
@@ -59,8 +60,12 @@ class Stream:
         request.begin(Reply(content_type=_CONTENT_TYPE))
         request.notifyFinish().addBoth(lambda _: self._end())
         request.registerProducer(self, True)
-        self._write(b": events of this node\n\n")
-        self._watch_ends = self._host.watch(self._happened, self._kinds, self._wants)
+        self._write(b": events of this daemon\n\n")
+        wants = None if self._pattern == "*" else Pattern(self._pattern).matches
+        self._watch_ends = self._host.watch(self._happened, self._kinds, wants)
+        if self._host.processes is not None:
+            follow = self._host.processes.follow
+            self._follow_ends = follow(self._kinds, self._pattern, self._happened_elsewhere)
         self._again(_KEEP_ALIVE_S)
 
     def _happened(self, event: JobEvent) -> None:
@@ -70,6 +75,12 @@ class Stream:
         if not self._waiting and not self._paused:
             self._again(_FLUSH_S)
         self._waiting.append(event)
+
+    def _happened_elsewhere(self, events: list[JobEvent], dropped: int) -> None:
+        """At another process of the daemon."""
+        self._dropped += dropped
+        for event in events:
+            self._happened(event)
 
     def _again(self, delay_s: float) -> None:
         if self._call is not None and self._call.active():
@@ -98,6 +109,7 @@ class Stream:
 
     def _end(self) -> None:
         self._watch_ends()
+        self._follow_ends()
         if self._call is not None and self._call.active():
             self._call.cancel()
         self._ended(self)
@@ -147,13 +159,12 @@ class Streams:
             raise bad_request(f"There is no kind of event {unknown[0][:50]!r}.")
         numbers = {KIND_NAMES.index(kind) for kind in kinds}
         pattern = exchange.word("queue") or "*"
-        wants = None if pattern == "*" else Pattern(pattern).matches
         if len(self._open) >= STREAMS_MAX:
             raise Problem(503, "STREAMS", f"At most {STREAMS_MAX} streams of events are open.")
 
         if exchange.request.method == b"HEAD":
             return Reply(content_type=_CONTENT_TYPE)
-        stream = Stream(exchange, numbers, wants, self._open.discard)
+        stream = Stream(exchange, numbers, pattern, self._open.discard)
         self._open.add(stream)
         stream.begin()
         return None

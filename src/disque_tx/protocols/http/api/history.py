@@ -1,4 +1,4 @@
-"""Figures of the node over the last quarter of an hour, as far as somebody looked."""
+"""Figures of the daemon over the last quarter of an hour, as far as somebody looked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import attrs
 
 from disque_tx.protocols.http.api.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.metrics.sums import of_daemon
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.services.interfaces import Durations, IHost
 
@@ -59,22 +60,28 @@ def quantile(bounds_s: Sequence[float], counts: Sequence[int], share: float) -> 
 
 
 class History:
-    """Samples of one node. They are taken when somebody asks for them, at most one per step: a node
-    that nobody looks at does no work. Counters give the right mean over a gap."""
+    """Samples of the daemon. They are taken when somebody asks for them, at most one per step: a
+    node that nobody looks at does no work. Counters give the right mean over a gap."""
 
     def __init__(self, host: IHost) -> None:
         self._host = host
         self._samples: deque[Sample] = deque(maxlen=WINDOW_S // STEP_S + 1)
 
-    def _sample(self) -> Sample:
-        info = self._host.view.info()
-        figures = {name: int(info.get(field, 0)) for name, field in _FIELDS.items()}
+    async def _sample(self) -> Sample:
+        """Of this moment, summed over the processes of the daemon."""
+        processes = self._host.processes
+        if processes is None:
+            info, waits = self._host.view.info(), self._host.view.durations()[0]
+        else:
+            total = of_daemon(await processes.gather())
+            info, waits = total["info"], Durations(**total["wait"])
+        figures = {name: int(float(info.get(field, 0))) for name, field in _FIELDS.items()}
         figures[_TIME] = round(self._host.reactor.seconds() * 1000)
-        return Sample(figures, self._host.view.durations()[0])
+        return Sample(figures, waits)
 
-    def show(self, exchange: Exchange) -> dict[str, Any]:
+    async def show(self, exchange: Exchange) -> dict[str, Any]:
         """The samples of the last seconds, oldest first, and one of this moment."""
-        now = self._sample()
+        now = await self._sample()
         now_ms = now.figures[_TIME]
         first_ms = now_ms - exchange.number("seconds") * 1000
         kept = self._samples
@@ -106,8 +113,9 @@ def history_routes(host: IHost) -> list[Route]:
     )
     return [
         Route(
-            "GET", f"{ROOT}/history", history.show, "Figures of the node over time: counters since"
-            " its start, levels, and the waits of jobs that were delivered since the sample before",
+            "GET", f"{ROOT}/history", history.show, "Figures of the daemon over time: counters"
+            " since its start, levels, and the waits of jobs that were delivered since the sample"
+            " before",
             (Parameter("seconds", "So far back", "integer", WINDOW_S, 1, WINDOW_S),),
             answer=schema(step_s=NUMBER, samples=columns),
         ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.bodies import with_body
+from disque_tx.protocols.http.api.bodies import BODIES_MAX, PART_BYTES, with_body
 from disque_tx.protocols.http.api.values import (
     NUMBER,
     REAL,
@@ -20,10 +20,13 @@ from disque_tx.protocols.http.api.values import (
     take_text,
     text,
 )
+from disque_tx.protocols.http.asking import PROCESSES, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.holders import act, at_one, holders
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
-from disque_tx.protocols.http.streaming import listing
+from disque_tx.protocols.http.slices import SLICE_BYTES, Slices
+from disque_tx.protocols.http.streaming import encoded
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
@@ -35,7 +38,7 @@ _ACTIONS: Final = {
     "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
     "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
     "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
-    "delete": (b"DELJOB", "Delete from this node"),
+    "delete": (b"DELJOB", "Delete from this daemon"),
 }
 _JOB: Final = schema(
     id=TEXT, queue=TEXT, url=TEXT, body=TEXT, body_base64=TEXT, nacks=NUMBER,
@@ -47,38 +50,78 @@ SHOWN: Final = schema(
     delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
-    body={"type": ["string", "null"]}, body_base64=TEXT,
+    body={"type": ["string", "null"]}, body_base64=TEXT, node=TEXT, process=NUMBER,
 )  # fmt: skip
 
 
 async def lease(exchange: Exchange) -> Reply:
     """GETJOB; a client that goes away meanwhile takes no job with it."""
-    count, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    wanted, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    count, size = _fitting(exchange, wanted)
+    if size > SLICE_BYTES:
+        await exchange.slices.turn()  # many that lease much at once take turns
+        count, _size = _fitting(exchange, wanted)
     how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
     options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
     jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
-    return Reply(listing("jobs", _rows(jobs or []), {}))
+    return Reply(_leased(jobs or [], exchange.slices))
 
 
-async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
-    for job in jobs:
-        yield job_value(job)
+def _fitting(exchange: Exchange, count: int) -> tuple[int, int]:
+    """How many of the next jobs of the queue fit into one answer, and the bytes of their bodies;
+    one does, whatever its size. Of a queue without jobs as many as are wanted: they do not all
+    come at once."""
+    view, size = exchange.host.view, 0
+    for fitting, job_id in enumerate(view.queued(exchange.path["queue"], count)):
+        known = view.body(job_id, 0)
+        more = known[1] if known is not None else 0
+        if fitting and size + more > BODIES_MAX:
+            return fitting, size
+        size += more
+    return count, size
+
+
+async def _leased(jobs: list[list[Any]], slices: Slices) -> AsyncGenerator[bytes, None]:
+    """The answer, in pieces that are short also where a body is not."""
+    yield b'{"jobs":['
+    for number, job in enumerate(jobs):
+        if number:
+            yield b","
+        queue, job_id, body, *rest = job
+        if len(body) <= PART_BYTES:
+            yield encoded(job_value(job))
+            continue
+        values = job_value([queue, job_id, b"", *rest])
+        del values["body"]
+        async for piece in with_body(values, body, slices):
+            yield piece
+    yield b"]}"
 
 
 async def show(exchange: Exchange) -> dict[str, Any] | Reply:
-    """SHOW."""
-    shown = await exchange.call(b"SHOW", exchange.path["id"])
+    """SHOW, of the process that has to do with the job."""
+    job_id, of = exchange.path["id"], dict[str, Any]()
+    who = "This node does not know"
+    if several(exchange, PROCESSES):
+        (nodes,), asked = await holders(exchange, [job_id])
+        who = "No process of this daemon knows"
+        if not nodes and asked.missing:
+            raise Problem(503, "TRYLATER", f"{who} the job, but one does not answer at present.")
+        shown = await at_one(exchange, nodes[0], b"SHOW", job_id) if nodes else None
+        of = source(exchange, nodes[0]) if nodes else {}
+    else:
+        shown = await exchange.call(b"SHOW", job_id)
     if shown is None:
-        raise Problem(404, "NOJOB", "This node does not know the job.")
+        raise Problem(404, "NOJOB", f"{who} the job.")
     body = shown[-1]
     if body is None:
-        return pairs(shown)
-    return Reply(with_body(pairs(shown[:-2]), body, exchange.slices))
+        return {**pairs(shown), **of}
+    return Reply(with_body({**pairs(shown[:-2]), **of}, body, exchange.slices))
 
 
 async def working(exchange: Exchange) -> dict[str, Any]:
     """WORKING."""
-    return {"retry_s": await exchange.call(b"WORKING", exchange.path["id"])}
+    return {"retry_s": await act(exchange, b"WORKING", [], [exchange.path["id"]])}
 
 
 async def wait(exchange: Exchange) -> dict[str, Any]:
@@ -91,14 +134,14 @@ async def wait(exchange: Exchange) -> dict[str, Any]:
 async def nack(exchange: Exchange) -> dict[str, Any]:
     """NACK of one job."""
     words = _failure_words(exchange.json())
-    return {"count": await exchange.call(b"NACK", *words, exchange.path["id"])}
+    return {"count": await act(exchange, b"NACK", words, [exchange.path["id"]])}
 
 
 async def nack_several(exchange: Exchange) -> dict[str, Any]:
     """NACK of several jobs, for the same reason."""
     values = exchange.json()
     words = _failure_words(values)
-    return {"count": await exchange.call(b"NACK", *words, *take_ids(values))}
+    return {"count": await act(exchange, b"NACK", words, take_ids(values))}
 
 
 def _failure_words(values: dict[str, Any]) -> list[bytes]:
@@ -111,17 +154,17 @@ def _failure_words(values: dict[str, Any]) -> list[bytes]:
 
 
 def _one(command: bytes) -> Handler:
-    async def act(exchange: Exchange) -> dict[str, Any]:
-        return {"count": await exchange.call(command, exchange.path["id"])}
+    async def run(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await act(exchange, command, [], [exchange.path["id"]])}
 
-    return act
+    return run
 
 
 def _several(command: bytes) -> Handler:
-    async def act(exchange: Exchange) -> dict[str, Any]:
-        return {"count": await exchange.call(command, *take_ids(exchange.json()))}
+    async def run(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await act(exchange, command, [], take_ids(exchange.json()))}
 
-    return act
+    return run
 
 
 def job_routes() -> list[Route]:
@@ -132,14 +175,16 @@ def job_routes() -> list[Route]:
     routes = [
         Route(
             "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
-            " acknowledged before its RETRY",
+            " acknowledged before its RETRY. Fewer than count if their bodies have more than 4 MiB"
+            " together",
             (
                 Parameter("count", "Jobs at most", "integer", 1, 1, _COUNT_MAX),
                 Parameter("wait_ms", "Wait so long for one", "integer", 0, 0, _TIMEOUT_MS_MAX),
             ),
             answer=schema(jobs=array(_JOB)), errors=(503,),
         ),
-        Route("GET", job, show, "A job as this node knows it", answer=SHOWN, errors=(404,)),
+        Route("GET", job, show, "A job as the process knows it that has to do with it",
+            answer=SHOWN, errors=(404, 503)),
         Route(
             "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
             (
@@ -152,18 +197,18 @@ def job_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{job}/working", working, "Renew the lease",
-            answer=schema(retry_s=NUMBER), errors=(404, 410),
+            answer=schema(retry_s=NUMBER), errors=(404, 410, 503),
         ),
         Route(
             "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
-            body_max=IDS_BODY_BYTES, answer=counted, errors=(507,),
+            body_max=IDS_BODY_BYTES, answer=counted, errors=(503, 507),
         ),
         Route(
             "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
             body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
-            answer=counted, errors=(507,),
+            answer=counted, errors=(503, 507),
         ),
-        Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
+        Route("DELETE", job, _one(b"DELJOB"), "Delete from this daemon", answer=counted),
     ]  # fmt: skip
     for name, (command, summary) in _ACTIONS.items():
         if name != "delete":

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text
+from disque_tx.protocols.http.api.values import NODES, NUMBER, ROOT, TEXT, array, schema, text
+from disque_tx.protocols.http.asking import SCOPE, ask, scope_of, source
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.routes import Parameter, Route
 
 _CLIENTS_MAX: Final = 1_000
+#: Clients, and entries of the slow log, of one question.
+_ROWS: Final = 100
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
 #: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
 _NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
 _SLOW: Final = schema(
-    id=NUMBER, at_s=NUMBER, duration_us=NUMBER, words=array(TEXT), addr=TEXT, client=TEXT
+    id=NUMBER,
+    at_s=NUMBER,
+    duration_us=NUMBER,
+    words=array(TEXT),
+    addr=TEXT,
+    client=TEXT,
+    node=TEXT,
+    process=NUMBER,
 )
 _OBJECT: Final[dict[str, Any]] = {"type": "object"}
 
@@ -32,42 +42,76 @@ async def nodes(exchange: Exchange) -> dict[str, Any]:
 
 
 async def clients(exchange: Exchange) -> dict[str, Any]:
-    """CLIENT LIST; workers are clients whose names say so."""
-    limit, offset = exchange.number("limit"), exchange.number("offset")
-    lines = text(await exchange.call(b"CLIENT", b"LIST")).splitlines()
-    page = [
-        dict(pair.partition("=")[::2] for pair in line.split(" ") if "=" in pair)
-        for line in lines[offset : offset + limit]
-    ]
-    return {"total": len(lines), "clients": page}
+    """CLIENT LIST, of one process after the other; workers are clients whose names say so."""
+    left, offset = exchange.number("limit"), exchange.number("offset")
+    asked = await ask(exchange, scope_of(exchange), b"CLIENTS", b"0", b"1")
+    rows: list[dict[str, Any]] = []
+    total = 0
+    for node, (count, _lines) in asked.answers.items():
+        total += count
+        first, offset = min(offset, count), max(0, offset - count)
+        while left and first < count:
+            some = min(left, _ROWS)
+            answer = await ask(exchange, node, b"CLIENTS", b"%d" % first, b"%d" % some)
+            asked.miss(answer)
+            _count, lines = answer.answers.get(node, (0, []))
+            rows += [{**_client(text(line)), **source(exchange, node)} for line in lines]
+            if len(lines) < some:
+                break
+            first, left = first + some, left - some
+        left = exchange.number("limit") - len(rows)
+    return {"total": total, "clients": rows, **asked.sources()}
+
+
+def _client(line: str) -> dict[str, str]:
+    """A line of CLIENT LIST."""
+    return dict(pair.partition("=")[::2] for pair in line.rstrip("\n").split(" ") if "=" in pair)
 
 
 async def slowlog(exchange: Exchange) -> dict[str, Any]:
-    """SLOWLOG GET; passwords in it are hidden by the node."""
-    rows = await exchange.call(b"SLOWLOG", b"GET", b"%d" % exchange.number("limit"))
+    """SLOWLOG GET, the newest of all; passwords in it are hidden by the node."""
+    limit = exchange.number("limit")
+    asked = await ask(exchange, scope_of(exchange), b"SLOWLOG", b"0", b"%d" % min(limit, _ROWS))
+    found: list[dict[str, Any]] = []
+    for node, rows in asked.answers.items():
+        entries = list(rows)
+        while len(rows) == _ROWS and len(entries) < limit:
+            first, some = len(entries), min(limit - len(entries), _ROWS)
+            answer = await ask(exchange, node, b"SLOWLOG", b"%d" % first, b"%d" % some)
+            rows = answer.answers.get(node, [])
+            entries += rows
+        found += [{**_slow(row), **source(exchange, node)} for row in entries]
+    found.sort(key=lambda entry: -entry["at_s"])
+    return {"entries": found[:limit], **asked.sources()}
+
+
+def _slow(row: list[Any]) -> dict[str, Any]:
     return {
-        "entries": [
-            {
-                "id": row[0],
-                "at_s": row[1],
-                "duration_us": row[2],
-                "words": [text(w) for w in row[3]],
-                "addr": text(row[4]) if len(row) > 4 else "",
-                "client": text(row[5]) if len(row) > 4 else "",
-            }
-            for row in rows
-        ]
+        "id": row[0],
+        "at_s": row[1],
+        "duration_us": row[2],
+        "words": [text(word) for word in row[3]],
+        "addr": text(row[4]) if len(row) > 4 else "",
+        "client": text(row[5]) if len(row) > 4 else "",
     }
 
 
 async def latency(exchange: Exchange) -> dict[str, Any]:
-    """LATENCY LATEST."""
-    rows = await exchange.call(b"LATENCY", b"LATEST")
+    """LATENCY LATEST, of each process."""
+    asked = await ask(exchange, scope_of(exchange), b"LATENCY")
     return {
         "events": [
-            {"event": text(row[0]), "at_s": row[1], "latest_ms": row[2], "worst_ms": row[3]}
+            {
+                "event": text(row[0]),
+                "at_s": row[1],
+                "latest_ms": row[2],
+                "worst_ms": row[3],
+                **source(exchange, node),
+            }
+            for node, rows in asked.answers.items()
             for row in rows
-        ]
+        ],
+        **asked.sources(),
     }
 
 
@@ -98,16 +142,16 @@ def node_routes() -> list[Route]:
             answer=schema(nodes=array(_OBJECT)),
         ),
         Route(
-            "GET", f"{ROOT}/clients", clients, "The clients of this node, workers among them", page,
-            answer=schema(total=NUMBER, clients=array(_OBJECT)),
+            "GET", f"{ROOT}/clients", clients, "The clients of the daemon, workers among them",
+            (*page, SCOPE), answer=schema(total=NUMBER, clients=array(_OBJECT), **NODES),
         ),
         Route(
-            "GET", f"{ROOT}/slowlog", slowlog, "Commands that took long", page[:1],
-            answer=schema(entries=array(_SLOW)),
+            "GET", f"{ROOT}/slowlog", slowlog, "Commands that took long", (page[0], SCOPE),
+            answer=schema(entries=array(_SLOW), **NODES),
         ),
         Route(
-            "GET", f"{ROOT}/latency", latency, "Events that took long",
-            answer=schema(events=array(_OBJECT)),
+            "GET", f"{ROOT}/latency", latency, "Events that took long", (SCOPE,),
+            answer=schema(events=array(_OBJECT), **NODES),
         ),
         Route(
             "GET", f"{ROOT}/config", config, "The configuration, without secrets",

@@ -1,19 +1,19 @@
-"""Queues of this node: lists, one, peek, pause."""
+"""Queues: lists, one, peek, pause."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from fnmatch import translate
 from heapq import nlargest, nsmallest
-from re import compile as compiled
 from typing import Any, Final
 
 import attrs
 
+from disque_tx.namepatterns import NamePattern
 from disque_tx.protocols.http.api.bodies import SHOWN_BODY, queued_jobs
 from disque_tx.protocols.http.api.pausing import keep_pause
 from disque_tx.protocols.http.api.values import (
     FLAG,
+    NODES,
     NUMBER,
     REAL,
     ROOT,
@@ -24,12 +24,15 @@ from disque_tx.protocols.http.api.values import (
     text,
     url,
 )
+from disque_tx.protocols.http.asking import SCOPE, Asked, ask, scope_of, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.holders import queued
 from disque_tx.protocols.http.problems import Problem, bad_request
+from disque_tx.protocols.http.queuelists import counts_of, joined_queue, members, queues_of
 from disque_tx.protocols.http.routes import NAME_BYTES, Parameter, Route
-from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, Share, all_queues
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, Share
 from disque_tx.protocols.http.streaming import listing
-from disque_tx.services.interfaces import IHost, QueueFigures
+from disque_tx.services.interfaces import QueueFigures
 
 _PAGE_MAX: Final = 1_000
 _OFFSET_MAX: Final = 100_000
@@ -42,42 +45,56 @@ _QUEUE: Final = schema(
     jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
     in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
 )  # fmt: skip
+_FIGURES: Final = {field.name for field in attrs.fields(QueueFigures)}
+_PLACE: Final = schema(
+    node=TEXT, process=NUMBER, queued=NUMBER, oldest_s=REAL, blocked=NUMBER, pause=TEXT,
+    delayed=NUMBER, backoff=NUMBER, in_hand=NUMBER, loaded=NUMBER,
+)  # fmt: skip
 _ONE: Final = schema(
     **_QUEUE["properties"],
+    **NODES,
+    places=array(_PLACE),
     paused_by={"type": ["string", "null"]},
     paused_at_s={"type": ["number", "null"]},
 )
 
 
-def queue_value(host: IHost, queue: QueueFigures) -> dict[str, Any]:
-    """A queue as JSON."""
-    values = {**attrs.asdict(queue), **attrs.asdict(host.view.counts(queue.name))}
-    values["name"] = text(queue.name)
-    return {**values, "url": url("queues", queue.name)}
+def queue_value(queue: QueueFigures, counts: dict[str, Any]) -> dict[str, Any]:
+    """A queue as JSON. ``counts``: the members of ``QueueCounts``."""
+    return {
+        "name": text(queue.name),
+        **members(queue),
+        **counts,
+        "url": url("queues", queue.name),
+    }
 
 
-class Pattern:
+class Pattern(NamePattern):
     """A glob pattern for names of queues."""
 
     def __init__(self, pattern: str) -> None:
-        self._size = len(pattern.encode())
-        self._everything = pattern == "*"
-        self._match = compiled(translate(pattern)).match
-
-    def matches(self, name: bytes) -> bool:
-        """Whether a name is meant."""
-        if len(name) > NAME_BYTES:
-            return False
-        return self._everything or self._match(text(name)) is not None
+        super().__init__(pattern, NAME_BYTES)
 
     def cost(self, name: bytes) -> int:
         """What comparing a name costs at most, in bytes that are looked at."""
-        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        compared = 0 if self.everything else self.size * min(len(name), NAME_BYTES)
         return compared // COMPARISONS_PER_BYTE
 
 
 async def list_queues(exchange: Exchange) -> Reply:
-    """A page of the queues. Only as many as the page needs are kept while they are looked at."""
+    """A page of the queues. Those of several nodes are joined first, of which few are under way at
+    a time."""
+    if not several(exchange, scope_of(exchange)):
+        return await _listed(exchange)
+    exchange.slices.enter()
+    try:
+        return await _listed(exchange)
+    finally:
+        exchange.slices.leave()
+
+
+async def _listed(exchange: Exchange) -> Reply:
+    """Only as many queues as the page needs are kept while they are looked at."""
     wanted, share = Pattern(exchange.word("match") or "*"), Share(exchange.slices)
     sort, limit, offset = exchange.word("sort"), exchange.number("limit"), exchange.number("offset")
     kept: list[QueueFigures] = []
@@ -88,7 +105,8 @@ async def list_queues(exchange: Exchange) -> Reply:
 
     total = 0
     unsorted: list[QueueFigures] = []
-    async for some in all_queues(exchange.host, exchange.slices):
+    scope, sources = scope_of(exchange), Asked()
+    async for some in queues_of(exchange, scope, sources):
         for queue in some:
             await share.spend(wanted.cost(queue.name))
             if wanted.matches(queue.name):
@@ -97,42 +115,71 @@ async def list_queues(exchange: Exchange) -> Reply:
             total += len(unsorted)
             kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
     total += len(unsorted)
-    kept = choose(offset + limit, kept + unsorted, key=key)
-    return Reply(listing("queues", _rows(exchange, kept[offset:]), {"total": total}))
+    page = choose(offset + limit, kept + unsorted, key=key)[offset:]
+    after = {"total": total, **sources.sources()}
+    if not several(exchange, scope):
+        return Reply(listing("queues", _rows(exchange, page), after))
+    counts, counted = await counts_of(exchange, scope, [queue.name for queue in page])
+    sources.miss(counted)
+    after.update(sources.sources())
+    return Reply(listing("queues", _counted(page, counts), after))
+
+
+async def _counted(
+    queues: list[QueueFigures], counts: list[dict[str, Any]]
+) -> AsyncIterator[dict[str, Any]]:
+    for queue, counted in zip(queues, counts, strict=False):
+        yield queue_value(queue, counted)
 
 
 async def _rows(exchange: Exchange, queues: list[QueueFigures]) -> AsyncIterator[dict[str, Any]]:
     share = Share(exchange.slices)
     for queue in queues:
         await share.spend(2 * len(queue.name))
-        yield queue_value(exchange.host, queue)
-
-
-def _queue(exchange: Exchange) -> QueueFigures:
-    queue = exchange.host.view.queue(exchange.path["queue"])
-    if queue is None:
-        raise Problem(404, "NOQUEUE", "This node has no such queue.")
-    return queue
+        yield queue_value(queue, attrs.asdict(exchange.host.view.counts(queue.name)))
 
 
 async def one_queue(exchange: Exchange) -> dict[str, Any]:
-    """One queue, and who paused it."""
-    queue = _queue(exchange)
-    words = await exchange.call(b"QSTAT", queue.name, b"WITHPAUSE")
-    said = dict(zip(words[::2], words[1::2], strict=True)) if words else {}
-    who = said.get(b"paused-by")
+    """One queue, who paused it, and what of it is where."""
+    name, scope = exchange.path["queue"], scope_of(exchange)
+    asked = await ask(exchange, scope, b"QUEUE", name)
+    rows = {node: row for node, row in asked.answers.items() if row is not None}
+    if not rows:
+        raise Problem(404, "NOQUEUE", f"There is no such queue{_unless(asked)}.")
+    (counts,), counted = await counts_of(exchange, scope, [name])
+    asked.miss(counted)
+    who, at_s = max((row[-2:] for row in rows.values()), key=lambda said: said[1])
     return {
-        **queue_value(exchange.host, queue),
+        **queue_value(joined_queue(list(rows.values())), counts),
         "paused_by": text(who) if who else None,
-        "paused_at_s": said[b"paused-at"] if who else None,
+        "paused_at_s": at_s if who else None,
+        "places": places(exchange, {node: joined_queue([row]) for node, row in rows.items()}),
+        **asked.sources(),
     }
 
 
-def peek(exchange: Exchange) -> Reply:
+def _unless(asked: Asked) -> str:
+    missing = len(asked.missing)
+    return f", unless at one of {missing} nodes that do not answer" if missing else ""
+
+
+def places(exchange: Exchange, found: dict[bytes, QueueFigures]) -> list[dict[str, Any]]:
+    """What of a queue is at which node."""
+    return [
+        {
+            **source(exchange, node),
+            **{name: getattr(figures, name) for name in _PLACE["properties"].keys() & _FIGURES},
+        }
+        for node, figures in found.items()
+    ]
+
+
+async def peek(exchange: Exchange) -> Reply:
     """Jobs from either end of the queue."""
     count = exchange.number("count")
     signed = -count if exchange.word("from") == "newest" else count
-    return Reply(listing("jobs", queued_jobs(exchange, signed), {}))
+    places, asked = await queued(exchange, exchange.path["queue"], signed)
+    return Reply(listing("jobs", queued_jobs(exchange, places), asked.sources()))
 
 
 async def pause_queue(exchange: Exchange) -> dict[str, Any]:
@@ -154,24 +201,28 @@ def queue_routes() -> list[Route]:
     queue = f"{ROOT}/queues/{{queue}}"
     return [
         Route(
-            "GET", f"{ROOT}/queues", list_queues, "The queues of this node",
+            "GET", f"{ROOT}/queues", list_queues, "The queues of the daemon",
             (
+                SCOPE,
                 Parameter("match", "A glob pattern for names", default="*"),
                 Parameter("sort", "By which figure", default="name", choices=_SORTS),
                 Parameter("order", "Smallest or largest first", default="asc", choices=_ORDERS),
                 Parameter("limit", "Queues at most", "integer", 100, 1, _PAGE_MAX),
                 Parameter("offset", "Queues to leave out", "integer", 0, 0, _OFFSET_MAX),
             ),
-            answer=schema(total=NUMBER, queues=array(_QUEUE)),
+            answer=schema(total=NUMBER, queues=array(_QUEUE), **NODES),
         ),
-        Route("GET", queue, one_queue, "A queue on this node", answer=_ONE, errors=(404,)),
+        Route(
+            "GET", queue, one_queue, "A queue, and what of it is at which process", (SCOPE,),
+            answer=_ONE, errors=(404,),
+        ),
         Route(
             "GET", f"{queue}/peek", peek, "Look at queued jobs without fetching them",
             (
                 Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
                 Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
             ),
-            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY))),
+            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY)), **NODES),
         ),
         Route(
             "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.bodies import SHOWN_BODY, Bodies
+from disque_tx.protocols.http.api.bodies import BEGINNING, BODY_MAX, SHOWN_BODY, Bodies
 from disque_tx.protocols.http.api.jobs import SHOWN
-from disque_tx.protocols.http.api.values import ROOT, TEXT, array, pairs, schema, text, url
+from disque_tx.protocols.http.api.values import NODES, ROOT, TEXT, array, pairs, schema, text, url
+from disque_tx.protocols.http.asking import PROCESSES, Asked, ask, process_numbers, several, source
 from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.holders import Place, bodies, holders
+from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.protocols.http.slices import Share
 from disque_tx.protocols.http.streaming import listing
@@ -21,65 +25,111 @@ SCAN_COUNT: Final = 20
 _FOUND: Final = schema(**{**SHOWN_BODY, **SHOWN["properties"]}, url=TEXT)
 
 
+#: Of one process: its number, and where its scan goes on.
+_CURSOR: Final = re.compile(r"(?:([0-9]{1,3})\.)?([0-9]{1,20})")
+
+
 async def scan(exchange: Exchange) -> Reply:
-    """JSCAN, and SHOW of what it finds."""
-    ids, after = await _found(exchange)
+    """JSCAN, and SHOW of what it finds: of one process after the other. A job that several of them
+    know is listed once, as the one knows it that has to do with it."""
+    nodes, sources = await _nodes(exchange)
+    number, cursor = _start(str(exchange.word("cursor")), len(nodes))
+    node = nodes[number]
+    ids, after = await _found(exchange, node, cursor)
+    if len(nodes) > 1:
+        known, asked = await holders(exchange, ids)
+        sources.miss(asked)
+        ids = [job_id for job_id, at in zip(ids, known, strict=True) if at[:1] == [node]]
+        after = _next(number, after, len(nodes))
     return Reply(
-        listing("jobs", _shown(exchange, ids), {"cursor": None if after == b"0" else text(after)})
+        listing(
+            "jobs",
+            _shown(exchange, node, ids),
+            {"cursor": None if after == b"0" else text(after), **sources.sources()},
+        )
     )
 
 
-async def _found(exchange: Exchange) -> tuple[list[bytes], bytes]:
+async def _nodes(exchange: Exchange) -> tuple[list[bytes], Asked]:
+    """The processes, in order; one that is away now has a place, too."""
+    asked = await ask(exchange, PROCESSES, b"LATENCY")
+    numbers = process_numbers(exchange)
+    if not numbers:
+        return list(asked.answers), asked
+    return sorted(numbers, key=lambda node: numbers[node]), asked
+
+
+def _start(word: str, count: int) -> tuple[int, bytes]:
+    """The place of the process whose scan goes on, and its cursor."""
+    match = _CURSOR.fullmatch(word)
+    number = int(match[1] or 0) if match else count
+    if match is None or number >= count or int(match[2]) >= 1 << 64:
+        raise bad_request("cursor must be 0, or that of another answer.")
+    return number, match[2].encode()
+
+
+def _next(number: int, after: bytes, count: int) -> bytes:
+    """The cursor of the daemon behind that of one process."""
+    if after == b"0":
+        number += 1
+    return b"0" if number == count else b"%d.%s" % (number, after)
+
+
+async def _found(exchange: Exchange, node: bytes, after: bytes) -> tuple[list[bytes], bytes]:
     """The IDs of jobs, and the cursor to go on with. Rare jobs are not looked for without end: the
-    command passes over so many others for each that is asked for."""
+    command passes over so many others for each that is asked for. A process that is away is passed
+    over."""
     state, count = str(exchange.word("state")), exchange.number("count")
-    after, ids = b"%d" % exchange.number("cursor"), list[bytes]()
-    words = [b"QUEUE", exchange.path["queue"]]
+    ids = list[bytes]()
+    words = [exchange.path["queue"]]
     if state != "any":
-        words += [b"STATE", state.encode()]
+        words.append(state.encode())
     for asked in range(0, count, SCAN_COUNT):
         if asked or exchange.slices.busy:
             await exchange.slices.turn()
         part = b"%d" % min(SCAN_COUNT, count - len(ids))
-        after, found = await exchange.call(b"JSCAN", after, b"COUNT", part, *words)
+        answers = (await ask(exchange, node, b"JOBS", after, part, *words)).answers
+        after, found = next(iter(answers.values()), (b"0", []))
         ids += [status.text for status in found]
         if after == b"0" or len(ids) >= count:
             break
     return ids, after
 
 
-async def _shown(exchange: Exchange, ids: list[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """These jobs, as far as they are still there."""
-    share, bodies, view = Share(exchange.slices), Bodies(), exchange.host.view
-    for job_id in ids:
-        known = view.body(job_id, 0)
-        await share.spend(known[1] if known is not None else 0)
-        found = await exchange.call(b"SHOW", job_id)
+async def _shown(
+    exchange: Exchange, node: bytes, ids: list[bytes]
+) -> AsyncIterator[dict[str, Any]]:
+    """These jobs, as far as they are still there. Those with long bodies, which are cut, may be
+    many: only so many are asked for at once."""
+    share, shown = Share(exchange.slices), Bodies()
+    of = source(exchange, node) if several(exchange, PROCESSES) else {}
+    places = [Place(node, job_id) for job_id in ids]
+    async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
+        job_id = body.place.job_id
+        await share.spend(0)
+        answers = (await ask(exchange, node, b"OUTLINE", job_id)).answers
+        found = next(iter(answers.values()), None)
         if found is None:
             continue
-        body = found.pop()
-        values = pairs(found[:-1])
-        if isinstance(body, bytes):
-            bodies.put(values, body, len(body))
-        else:
-            values["body"] = None
-        yield {**values, "url": url("jobs", job_id)}
+        values = pairs(found)
+        shown.put(values, body.beginning, body.size)
+        yield {**values, **of, "url": url("jobs", job_id)}
 
 
 def scanning_routes() -> list[Route]:
     """The one operation."""
     return [
         Route(
-            "GET", f"{ROOT}/queues/{{queue}}/jobs", scan, "Jobs of a queue as this node knows"
-            " them, also those that are not in its list: some at a time, until cursor is null",
+            "GET", f"{ROOT}/queues/{{queue}}/jobs", scan, "Jobs of a queue, also those that"
+            " are not in its list: some at a time, until cursor is null",
             (
                 Parameter("state", "Only jobs in this state", default="any", choices=_STATES),
                 Parameter(
                     "count", "About so many jobs; fewer, even none, if they are rare among all jobs"
                     " of the node", "integer", 100, 1, _COUNT_MAX,
                 ),
-                Parameter("cursor", "Of the answer before", "integer", 0, 0, 2**63 - 1),
+                Parameter("cursor", "Of the answer before", default="0"),
             ),
-            answer=schema(jobs=array(_FOUND), cursor={"type": ["string", "null"]}),
+            answer=schema(jobs=array(_FOUND), cursor={"type": ["string", "null"]}, **NODES),
         ),
     ]  # fmt: skip

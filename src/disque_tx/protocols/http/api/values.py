@@ -41,7 +41,7 @@ def take_bytes(values: dict[str, Any], name: str) -> bytes:
     if encoded is None:
         return take_text(name, plain)
     try:
-        if isinstance(encoded, str):
+        if isinstance(encoded, str | bytes):
             return b64decode(encoded, validate=True)
     except ValueError as error:
         raise bad_request(f"{name}_base64 is not valid: {error}.") from None
@@ -57,7 +57,9 @@ def take_queue(values: dict[str, Any], name: str) -> bytes:
 
 
 def take_text(name: str, value: object) -> bytes:
-    """A string as UTF-8."""
+    """A string as UTF-8; long ones are that already (see ``largejson``)."""
+    if isinstance(value, bytes):
+        return value
     if not isinstance(value, str):
         raise bad_request(f"{name} must be a string.")
     try:
@@ -128,3 +130,12 @@ def schema(**members: dict[str, Any]) -> dict[str, Any]:
 def array(items: dict[str, Any]) -> dict[str, Any]:
     """The schema of an array."""
     return {"type": "array", "items": items}
+
+
+def nodes_value(reply: dict[bytes, Any]) -> dict[str, Any]:
+    """Which nodes are counted."""
+    return {"nodes": reply[b"nodes"], "nodes_missing": [text(i) for i in reply[b"nodes-missing"]]}
+
+
+#: Which nodes are counted, in every answer.
+NODES: Final = {"nodes": NUMBER, "nodes_missing": array(TEXT)}

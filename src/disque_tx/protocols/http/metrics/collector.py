@@ -62,6 +62,11 @@ _PROTOCOLS: Final = (
     ("input_bytes", "Bytes received", "input_bytes"),
     ("output_bytes", "Bytes sent", "output_bytes"),
 )
+#: Tables that all nodes have alike: name, and field of INFO.
+_TABLES: Final = (
+    ("policies", "policies_changes_refused"),
+    ("schedules", "schedules_changes_refused"),
+)
 _CPU: Final = (("user", "used_cpu_user"), ("system", "used_cpu_sys"))
 
 
@@ -93,6 +98,12 @@ class NodeCollector(Collector):
         for mode, field in _CPU:
             cpu.add_metric([mode], float(info[field]))
         yield cpu
+        refused = CounterMetricFamily(
+            "disque_table_changes_refused", "Changes by other nodes refused", labels=["table"]
+        )
+        for table, field in _TABLES:
+            refused.add_metric([table], float(info[field]))
+        yield refused
         yield from self._commands()
         yield from self._protocols()
         yield from self._states()

@@ -10,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.metrics.collector import NodeCollector
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
-from disque_tx.protocols.http.metrics.sums import Figures, summed
+from disque_tx.protocols.http.metrics.sums import Figures, of_daemon, summed
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import LIST_BYTES, Parameter, Route
 from disque_tx.services.interfaces import IHost
@@ -24,7 +24,7 @@ async def _figures(host: IHost, number: int) -> Figures:
     """The sums over the processes of the daemon, or the figures of the one with this number."""
     found = {1: host.view.figures()} if host.processes is None else await host.processes.gather()
     if not number:
-        return summed(list(found.values()))
+        return of_daemon(found)
     if number not in found:
         raise Problem(404, "NOPROCESS", "There is no process with this number, or it is away.")
     return summed([found[number]])

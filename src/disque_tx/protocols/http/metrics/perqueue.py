@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import attrs
 
+from disque_tx.protocols.http.asking import PROCESSES, Asked
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import bad_request
+from disque_tx.protocols.http.queuelists import queues_of
 from disque_tx.protocols.http.routes import NAME_BYTES
-from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share, all_queues
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share
 from disque_tx.services.interfaces import QueueFigures
 
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
@@ -145,7 +147,7 @@ async def queue_metrics(
     """The text of these families. All queues of a family stand together, as the format wants it, so
     the figures are collected first, of one walk over all queues."""
     figures, share = Figures(families), Share(exchange.slices)
-    async for some in all_queues(exchange.host, exchange.slices):
+    async for some in queues_of(exchange, PROCESSES, Asked()):
         for queue in some:
             await share.spend(wanted.cost(queue.name))
             if wanted.matches(queue.name):

@@ -21,11 +21,19 @@ _GREATEST: Final = frozenset(
 _TEXTS: Final = frozenset(("disque_version", "disque_tx_version"))
 
 
-def summed(processes: list[Figures]) -> Figures:
-    """The figures of all these. How many nodes are in which state is what the process says that
-    sees most of them in it: each is a node of the cluster itself."""
+def of_daemon(found: dict[int, Figures]) -> Figures:
+    """The sums over what ``IProcesses.gather`` has found."""
+    running = [figures for number, figures in found.items() if number]
+    return summed(running, [found[0]] if 0 in found else [])
+
+
+def summed(processes: list[Figures], ended: Iterable[Figures] = ()) -> Figures:
+    """The figures of all these, and the counters of those that ``ended``. How many nodes are in
+    which state is what the process says that sees most of them in it: each is a node of the cluster
+    itself."""
+    running, processes = len(processes), [*processes, *ended]
     total = {
-        "info": _info([one["info"] for one in processes]),
+        "info": _info([one["info"] for one in processes], running),
         "commands": _commands(row for one in processes for row in one["commands"]),
         "protocols": _protocols(row for one in processes for row in one["protocols"]),
         "nodes": _greatest(one["nodes"] for one in processes),
@@ -37,8 +45,8 @@ def summed(processes: list[Figures]) -> Figures:
     return total
 
 
-def _info(processes: list[dict[str, str]]) -> dict[str, str]:
-    total: dict[str, str] = {"processes_counted": str(len(processes))}
+def _info(processes: list[dict[str, str]], running: int) -> dict[str, str]:
+    total: dict[str, str] = {"processes_counted": str(running)}
     for name, first in processes[0].items():
         if name in _TEXTS:
             total[name] = first

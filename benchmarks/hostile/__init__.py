@@ -1,0 +1,1 @@
+"""What one client can do to others: see ``__main__``."""
