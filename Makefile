@@ -11,7 +11,7 @@
 #   make test                 all stages below; goes on to the end, then lists what failed
 #   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
-#   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
+#   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=, MUTATION_S=
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make framework-older      all tests of frameworks with their releases of a year before: 5 min
@@ -270,13 +270,15 @@ sim-some: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 mutants: $(VENV)/.made-test
 	PYTHONHASHSEED=0; export PYTHONHASHSEED; $(call TRIAL,build/trial-mutants,tests.mutants)
 
-# A sample of small defects, and which of them no test notices; some files or packages only with FILES=.
+# A sample of small defects, and which of them no test notices; some files or packages only with FILES=,
+# for a time only with MUTATION_S=.
 MUTANTS ?= 150
 SEED ?= 1
+MUTATION_S ?= 0
 FILES ?= src/disque_tx
 
 mutation: $(VENV)/.made-test
-	nice $(BIN)/python -m tests.mutation $(FILES) --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS)
+	nice $(BIN)/python -m tests.mutation $(FILES) --mutants $(MUTANTS) --seed $(SEED) --seconds $(MUTATION_S)
 
 # Each fuzzer runs that long.
 FUZZ_S ?= 60

@@ -67,16 +67,6 @@ class VerbTestCase(FleetTestCase):
 class LookingTests(VerbTestCase):
     """Verbs that only read."""
 
-    def test_tail(self) -> None:
-        """``tail`` shows the newest jobs of a queue, the oldest of these first, and escapes bytes
-        that would control the terminal."""
-        self.add("q", "old", "b", b"\x1b[2J\xff\n")
-        status, output, _ = self.run_here("tail", "q", "-n", 2)
-        self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
-        _, output, _ = self.run_here("--json", "tail", "q", "-n", "1")
-        self.assertEqual({"base64": "G1sySv8K"}, json.loads(output)["body"])
-        self.assertEqual(3, self.length("q"))
-
     def test_tail_follows(self) -> None:
         """``tail -f`` shows each new job once until it is interrupted; then the status is 130."""
         words = ("-p", self.node.port, "tail", "q", "-f", "-i", "0.02", "--json")
@@ -96,33 +86,11 @@ class LookingTests(VerbTestCase):
         self.assertIn('"grüße"', output)
         self.assertIn('"\\x1b[2J\\xff"', output)
 
-    def test_watch(self) -> None:
-        """Programs get one line with tabs per queue and interval."""
-        self.add("q", "a", "b")
-        self.call("PAUSE", "q", "out")
-        status, output, _ = self.run_here("watch", "q", "none", "--count", 2, "-i", 0.05)
-        rows = [line.split("\t")[1:] for line in output.splitlines()]
-        shown = ["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"]
-        self.assertEqual([*shown, "delayed", "backoff", "in hand", "dead", "loaded"], rows[0])
-        self.assertEqual((0, 5), (status, len(rows)))
-        self.assertEqual(["q", "2"], rows[1][:2])
-        self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
-        self.assertEqual(["none", "0"], rows[4][:2])
-
     def test_watch_on_a_terminal(self) -> None:
         """On a terminal the figures are a table."""
         self.add("q", "a")
         output = on_terminal("-p", str(self.node.port), "watch", "q", "--once")
         self.assertRegex(output, r"\bq +1 ")
-
-    def test_bigqueues(self) -> None:
-        """The longest queues come first, as many as requested; the total counts all of them."""
-        for number in range(1, 6):
-            self.add(f"q{number}", *"x" * number)
-        status, output, error = self.run_here("--bigqueues", "-n", 2, "-i", 0.05)
-        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
-        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
-        self.assertIn("5 queues", error)
 
 
 class MachineTests(VerbTestCase):
@@ -222,46 +190,6 @@ class HealthTests(DaemonTestCase):
 class DrainTests(VerbTestCase):
     """``disque drain``."""
 
-    def test_life(self) -> None:
-        """All jobs, whatever their bodies, are written once and acknowledged."""
-        bodies = [b"text", b"\xff\x00\n", b"", "é".encode()]
-        self.add("q", *bodies)
-        status, output, error = self.run_here("drain", "q", "--timeout", "0.1")
-        found = [json.loads(line)["body"] for line in output.splitlines()]
-        self.assertEqual((0, ["text", {"base64": "/wAK"}, "", "é"]), (status, found))
-        self.assertEqual("4 jobs drained\n", error)
-        self.assertEqual(0, int(self.node.info()["registered_jobs"]))
-
-    def test_raw_and_count(self) -> None:
-        """Shell tools get plain bodies, and no more jobs than requested."""
-        self.add("q", "a", "b", "c")
-        _, output, _ = self.run_here("drain", "q", "--raw", "--count", "2")
-        self.assertEqual(("a\nb\n", 1), (output, self.length("q")))
-
-    def test_keep(self) -> None:
-        """A copy of a queue leaves its length unchanged."""
-        self.add("q", *map(str, range(250)))
-        _, output, _ = self.run_here("drain", "q", "--raw", "--keep", "--timeout", "0.1")
-        self.assertEqual(250, len(set(output.split())))
-        self.assertEqual(250, self.length("q"))
-
-    def test_appends(self) -> None:
-        """The file's existing lines stay, also after a line that was torn when a process was
-        killed."""
-        path = self.folder() / "jobs"
-        path.write_text("first\n{torn")
-        self.add("q", "a")
-        self.run_here("drain", "q", "--raw", "--count", "1", "--to", str(path))
-        self.assertEqual("first\n{torn\na\n", path.read_text())
-
-    def test_nothing_is_acknowledged_that_was_not_written(self) -> None:
-        """When the disk is full, the jobs are returned to the queue at once, and the error is
-        shown."""
-        self.add("q", "a", "b")
-        status, _, error = self.run_here("drain", "q", "--to", "/dev/full")
-        self.assertEqual((1, 2), (status, self.length("q")))
-        self.assertIn("No space left on device", error)
-
     def test_broken_pipe(self) -> None:
         """When the reader of the output ends early, drain ends without a traceback, and the jobs
         stay in the queue."""
@@ -322,84 +250,6 @@ class DrainTests(VerbTestCase):
 
 class FillTests(VerbTestCase):
     """``disque fill``."""
-
-    def add_options(self, queue: str) -> list[tuple[bytes, int, int, int]]:
-        """Body, RETRY, TTL and number of copies of the jobs of a queue."""
-        found = []
-        for _, job_id, body in self.call("QPEEK", queue, 100):
-            shown = self.call("SHOW", job_id)
-            of = dict(zip(shown[::2], shown[1::2], strict=True))
-            found.append((body, of[b"retry"], of[b"ttl"], of[b"repl"]))
-        return sorted(found)
-
-    def test_there_and_back(self) -> None:
-        """Drained jobs are added again with their body, RETRY, number of copies and the remaining
-        TTL; a job that was to be delivered at most once stays so."""
-        self.add("q", b"text\n", retry=77, ttl=500)
-        self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
-        self.add("q", "é", ttl=9999)
-        before = self.add_options("q")
-        path = str(self.folder() / "jobs")
-        self.run_here("drain", "q", "--to", path, "--timeout", "0.1")
-        self.assertEqual(0, self.length("q"))
-        self.assertEqual((0, "", "3 jobs added\n"), self.run_here("fill", path))
-        for was, now in zip(before, self.add_options("q"), strict=True):
-            self.assertEqual((was[:2], was[3]), (now[:2], now[3]))
-            self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
-
-    def test_older_lines(self) -> None:
-        """Lines from older versions lack RETRY; it is 0 if the ID says so, and the default
-        otherwise."""
-        line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
-        self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
-        ((_, retry_s, ttl_s, copies),) = self.add_options("q")
-        self.assertEqual((0, 1), (retry_s, copies))
-        self.assertTrue(590 <= ttl_s <= 600, ttl_s)
-
-    def test_elsewhere(self) -> None:
-        """Jobs can be added to another queue, from a pipe; a job that was drained twice is added
-        once."""
-        line = {"queue": "q", "id": "D-1", "body": "x", "retry": 5, "ttl": 50}
-        words = ("-p", self.node.port, "fill", "--queue", "q2")
-        _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
-        self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
-        self.assertIn("1 lines were of jobs that other lines had added", error)
-
-    def test_bad_lines(self) -> None:
-        """Malformed lines are reported with their number: from a file nothing is added then, from a
-        pipe only the lines before. They can also be written to another file, so that nothing is
-        lost."""
-        good = _lines({"queue": "q", "body": "x"})
-        for bad in (b"{torn\n", b"[]\n", _lines({"queue": "q"}), b'{"queue":"q","body":5}\n'):
-            path = self.folder() / "jobs"
-            path.write_bytes(good + bad + good)
-            status, _, error = self.run_here("fill", str(path))
-            self.assertEqual((1, 0), (status, self.length("q")))
-            self.assertIn("line 2 is not a job", error)
-            self.assertIn("nothing was added", error)
-            words = ("-p", self.node.port, "fill")
-            status, _, error = disque(*words, stdin=path.read_bytes())
-            self.assertEqual((1, 1), (status, self.length("q")))
-            self.assertIn("--from-line 2 continues", error)
-            aside = path.with_name("aside")
-            status, _, error = self.run_here("fill", str(path), "--bad", str(aside))
-            self.assertEqual((0, 3), (status, self.length("q")))
-            self.assertEqual(bad, aside.read_bytes())
-            self.run_here("drain", "q", "--timeout", "0")
-
-    def test_refused(self) -> None:
-        """When a job is refused, the error says at which line to continue; continuing there adds
-        each job once."""
-        path = self.folder() / "jobs"
-        queues = ["a", "b", "full", "c"]
-        path.write_bytes(_lines(*({"queue": each, "body": each} for each in queues)))
-        self.call("PAUSE", "full", "in")
-        status, _, error = self.run_here("fill", str(path))
-        self.assertEqual(1, status)
-        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 continues", error)
-        self.call("PAUSE", "full", "none")
-        self.assertEqual(0, self.run_here("fill", str(path), "--from-line", 3)[0])
-        self.assertEqual([1] * 4, [self.length(each) for each in queues])
 
     def test_killed_drain(self) -> None:
         """A killed drain leaves a torn line, and its job in the queue: when the line is set aside,

@@ -34,6 +34,7 @@ class ReadReplyTests(SynchronousTestCase):
             (b"*0\r\n", []),
             (b"*2\r\n:1\r\n*1\r\n$1\r\nx\r\n", [1, [b"x"]]),
             (b"%1\r\n+len\r\n:3\r\n", [b"len", 3]),
+            (b">2\r\n+message\r\n:3\r\n", [b"message", 3]),
         ]
         for data, expected in cases:
             self.assertEqual(expected, read(data))

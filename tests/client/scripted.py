@@ -64,6 +64,7 @@ class ScriptedNode:
         self.others: list[ScriptedNode] = []
         self.priorities: dict[str, int] = {}
         self.connections = 0
+        self._ends = threading.Semaphore(0)
         self._sockets: list[socket.socket] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
@@ -95,6 +96,11 @@ class ScriptedNode:
                 pass
             sock.close()
 
+    def wait_for_end(self) -> None:
+        """Wait until one more connection has ended."""
+        if not self._ends.acquire(timeout=10):
+            raise AssertionError("no connection has ended")
+
     def commands(self) -> list[str]:
         """The names of the received requests."""
         return [words[0].decode() for words in self.requests]
@@ -118,6 +124,8 @@ class ScriptedNode:
                     self._respond(sock, words)
         except OSError:
             return
+        finally:
+            self._ends.release()
 
     def _respond(self, sock: socket.socket, words: list[bytes]) -> None:
         name = words[0].decode()

@@ -123,6 +123,18 @@ class SearchTests(SynchronousTestCase):
         error = self.assertRaises(CannotConnect, self.search.failed, "b:1", lost)
         self.assertEqual({"a:1": "late", "b:1": "gone"}, error.tried)
 
+    def test_notice(self) -> None:
+        """Whoever waits is told so, once; nobody is told of a search that does not begin."""
+        for patience_s, count in ((5.0, 1), (0.0, 0)):
+            notices: list[str] = []
+            search = Search(self.time.now_s, patience_s, notices.append)
+            for _ in range(2):
+                try:
+                    search.failed("a:1", ConnectionLost("a:1", "gone", sent=False))
+                except CannotConnect:
+                    self.assertEqual(0.0, patience_s)
+            self.assertEqual(count, len(notices), notices)
+
     def test_refusal(self) -> None:
         """When the last node sent an error reply, the caller receives that."""
         self.search.failed("a:1", ConnectionLost("a:1", "early", sent=False))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from functools import partial
+from select import EPOLLHUP, EPOLLIN
 from typing import Any, Final
 
 from hypothesis import given
@@ -64,6 +67,13 @@ class End:
 
     def faulty(self, error: Exception) -> None:
         raise error
+
+
+def _receiving(received: bytes | OSError, room: int) -> bytes:
+    """Receive this from a socket."""
+    if isinstance(received, OSError):
+        raise received
+    return received[:room]
 
 
 class Alone:
@@ -208,6 +218,21 @@ class SpeakerTests(PumpCase):
             jobs = len(self.node.jobs)
             self.pump.receive(self.end, self.bulk_of(SENDER))
             self.assertEqual(jobs, len(self.node.jobs))
+
+    def test_ordinary_way(self) -> None:
+        """Links that this way is not for, as those with TLS, and all that is unusual about one, are
+        left to the reactor, and none is forgotten."""
+        self.opened(True)
+        self.assertIsNone(self.end.recv)
+        events = [(7, EPOLLIN), (8, EPOLLIN), (7, EPOLLIN | EPOLLHUP)]
+        again: list[tuple[int, int]] = []
+        self.assertEqual(events, self.pump.serve(events, {7: self.end}, again))
+        for received in (b"", OSError(errno.ECONNRESET, "gone")):
+            self.end.recv = partial(_receiving, received)
+            self.assertEqual(events, self.pump.serve(events, {7: self.end}, again))
+        self.end.recv = partial(_receiving, BlockingIOError())
+        self.assertEqual(events[1:], self.pump.serve(events, {7: self.end}, again))
+        self.assertEqual([], again)
 
     def test_first_message(self) -> None:
         """A bulk as the first message of a known node shows whose link it is, as any message."""

@@ -99,8 +99,30 @@ class TableFileTests(NodeCase):
         self.files.rename_error = errno.EACCES
         self.restart()
         self.assertIn("takes no changes of policies", self.logged())
+        self.files.rename_error = 0
         self.assertRaises(OSError, self.set)
         self.assertEqual(b"port 7711\n", self.files.content(PATH))
+
+    def test_unreadable(self) -> None:
+        """A file that could not be read is not overwritten by the first change."""
+        self.set()
+        before = self.files.content(PATH)
+        opened = self.patch(self.files, "open", self._broken)
+        self.restart()
+        opened.restore()
+        self.assertIn("takes no changes of policies", self.logged())
+        self.assertRaises(OSError, self.set)
+        self.assertEqual(before, self.files.content(PATH))
+
+    def _broken(self, path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    def test_disk_full(self) -> None:
+        """What could not be written is still to be written: with the next change, or at the
+        stop."""
+        self.files.room_bytes = 0
+        self.assertRaises(OSError, self.set)
+        self.assertTrue(self.node.policy_table.unsaved)
 
     def test_tables_apart(self) -> None:
         """Schedules have a file of their own, and a file of policies is none of schedules."""

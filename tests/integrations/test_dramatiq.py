@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from dramatiq import Consumer, Message, MessageProxy
-from dramatiq.errors import ConnectionFailed
+from dramatiq.errors import ConnectionFailed, QueueJoinTimeout
+from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.errors import OutOfMemory
-from disque_tx.integrations.dramatiq import DisqueBroker
+from disque_tx.integrations.dramatiq import DisqueBackend, DisqueBroker
+from tests.cli.livenode import LiveNode
 from tests.client.scripted import HANG_UP
 from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
 
@@ -124,3 +126,41 @@ class ConsumerTests(FrameworkCase):
             {"DELAY": "2", "RETRY": "60", "TTL": str(10 * 86_400 + 2)},
             {name: found[name] for name in ("DELAY", "RETRY", "TTL")},
         )
+
+
+class BackendTests(FrameworkCase):
+    """Results of dramatiq."""
+
+    def test_stored(self) -> None:
+        """A result is a job that is kept for its time, and that nobody fetches."""
+        backend = DisqueBackend(self.scripted.address, replicate=2)
+        message: Message[Any] = Message(
+            queue_name="default", actor_name="send", args=(), kwargs={}, options={}
+        )
+        backend.store_result(message, {"total": 5}, 60_000)
+        (words,) = self.asked()
+        self.assertEqual("ADDJOB", words[0])
+        self.assertIn("total", words[2])
+        self.assertEqual("2", words[words.index("REPLICATE") + 1])
+        self.assertEqual("60", words[words.index("TTL") + 1])
+
+
+class JoinTests(SynchronousTestCase):
+    """Tests of programs wait until everything is done."""
+
+    def test_unfinished(self) -> None:
+        """A queue is done when its only message is, not before; flushing it is an end as well."""
+        node = LiveNode()
+        self.addCleanup(node.stop)
+        broker = DisqueBroker(f"disque://{node.address}", middleware=[])
+        self.addCleanup(broker.close)
+        broker.declare_queue("default")
+        broker.join("default", timeout=0)
+        message: Message[Any] = Message(
+            queue_name="default", actor_name="send", args=(), kwargs={}, options={}
+        )
+        for delay in (None, 60_000):
+            broker.enqueue(message, delay=delay)
+            self.assertRaises(QueueJoinTimeout, broker.join, "default", timeout=0)
+            broker.flush("default")
+            broker.join("default", timeout=0)

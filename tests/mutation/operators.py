@@ -104,7 +104,7 @@ def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
             yield from _whole(block, place)
         if isinstance(statement, ast.If | ast.While) and not _compares(statement.test):
             yield Site(statement, _negating(statement, statement))
-        if isinstance(statement, ast.Return) and not _is_none(statement.value):
+        if isinstance(statement, ast.Return) and not _is_untrue(statement.value):
             yield Site(statement, _setting(statement, statement, "value", ast.Constant(None)))
         for name, child in ast.iter_fields(statement):
             if name in _IGNORED_FIELDS:
@@ -213,8 +213,11 @@ def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Itera
 
 
 def _beside_number(compare: ast.Compare) -> bool:
-    """Whether a number is compared with: less and more make sense."""
+    """Whether a number is compared with: less and more make sense. Nothing is shorter than 0."""
     sides = [compare.left, compare.comparators[0]]
+    match sides:
+        case [ast.Call(func=ast.Name(id="len")), ast.Constant(value=0)]:
+            return False
     return any(isinstance(one, ast.Constant) and type(one.value) is int for one in sides)
 
 
@@ -255,8 +258,11 @@ def _compares(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and len(test.ops) == 1
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+def _is_untrue(value: ast.expr | None) -> bool:
+    """Whether ``None`` in place of this value would be the same, or count as the same."""
+    if value is None:
+        return True
+    return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 
 def _replacing(block: list[ast.stmt], place: int, other: ast.stmt) -> Plant:

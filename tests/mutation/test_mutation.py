@@ -4,11 +4,18 @@ caught."""
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.mutation.__main__ import PACKAGE, draw, equivalent, files_of, run, tests_for
+from tests.mutation.choice import tests_for
 from tests.mutation.operators import count, planted
+from tests.mutation.results import Result, append, percentage, read, table
+from tests.mutation.sample import PACKAGE, ROOT, draw, equivalent, files_of
 
 
 def pairs(source: str) -> list[tuple[str, str]]:
@@ -51,6 +58,7 @@ class OperatorTests(SynchronousTestCase):
         self.assertEqual({"pass"}, self.changes("a.b = c"))
         self.assertEqual({"pass"}, self.changes("raise error"))
         self.assertEqual({"return None"}, self.changes("return x"))
+        self.assertEqual({"return True"}, self.changes("return False"))
         self.assertEqual({"continue"}, self.changes("while x: break") - {"while not x:"})
 
     def test_arguments(self) -> None:
@@ -76,6 +84,7 @@ class OperatorTests(SynchronousTestCase):
     def test_boundaries(self) -> None:
         """What is compared with a number is counted as equal when it is less."""
         self.assertIn("x = a <= 1", self.changes("x = a == 1"))
+        self.assertNotIn("x = len(a) <= 0", self.changes("x = len(a) == 0"))
 
     def test_old_state(self) -> None:
         """What a loop sets back for its next round keeps its value."""
@@ -141,6 +150,22 @@ class RunTests(SynchronousTestCase):
         every = [*own, *beside, *others]
         self.assertEqual(len(every), len(set(every)))
 
+    def test_importing_tests(self) -> None:
+        """Tests that import a module are run on its mutants, wherever they are; and those that
+        import what uses it."""
+        self.assertIn("tests.text.test_globs", tests_for(PACKAGE / "globs.py")[0])
+        self.assertIn("tests.wire.bus.test_parser", tests_for(PACKAGE / "messages.py")[0])
+        self.assertIn(
+            "tests.core.delivery.test_acks", tests_for(PACKAGE / "core" / "keys" / "keeper.py")[-1]
+        )
+
+    def test_users_only(self) -> None:
+        """Tests that have nothing to do with a module are not run on its mutants, of which each
+        may take seconds only."""
+        every = [test for lot in tests_for(PACKAGE / "wire" / "queuedfile.py") for test in lot]
+        self.assertIn("tests.engine.aof.test_queued", every)
+        self.assertNotIn("tests.commands.server.test_cluster", every)
+
     def test_all_packages(self) -> None:
         """Every package has files with mutants, and tests for each of them."""
         paths = files_of([PACKAGE])
@@ -151,13 +176,151 @@ class RunTests(SynchronousTestCase):
         missing = [path for path in paths if not tests_for(path) and count(path.read_text())]
         self.assertEqual([], missing)
 
+
+class ResultTests(SynchronousTestCase):
+    """What a run has found, in files and in a table."""
+
+    caught = Result("core/a.py", 1, "x = 1", "x = 2", 0, "caught", "tests.core.test_a", 0.5)
+    survived = Result("core/a.py", 2, "y = 1", "y = 2", 1, "survived", "", 0.5)
+
+    def test_last_one_counts(self) -> None:
+        """A survivor that a new test catches counts as caught, without trying all others again."""
+        path = Path(self.mktemp(), "results")
+        append(path, self.caught)
+        append(path, self.survived)
+        self.assertEqual(50.0, percentage(read([path]).values()))
+        append(path, self.survived._replace(outcome="caught"))
+        self.assertEqual(2, len(read([path])))
+        self.assertEqual(100.0, percentage(read([path]).values()))
+
+    def test_several_files(self) -> None:
+        """Runs on several machines are counted as one; a run that has not begun is none."""
+        folder = Path(self.mktemp())
+        append(folder / "one", self.caught)
+        append(folder / "two", self.survived)
+        found = read([folder / "one", folder / "two", folder / "three"])
+        self.assertEqual([self.caught, self.survived], list(found.values()))
+
+    def test_without_effect(self) -> None:
+        """Mutants without an effect, and those that were not tried, are listed and do not count."""
+        others = [self.survived._replace(outcome=name) for name in ("equivalent", "not tried")]
+        self.assertEqual(100.0, percentage([self.caught, *others]))
+        row = table([self.caught, self.survived, *others]).splitlines()[1]
+        self.assertEqual(["core", "1", "1", "1", "1", "50.0"], row.split())
+
+
+#: Tries some tests on some mutant, in a process that has not imported the package.
+_TRY = """
+import json, sys
+from tests.mutation.attempts import Trials
+from tests.mutation.child import Tests, warm
+warm()
+trials = Trials()
+for module, number, tests, limit_s in json.loads(sys.argv[1]):
+    print(json.dumps(trials.lot(module, number, Tests(tuple(tests), limit_s))))
+"""
+#: A folder of tests that no mutant can pass.
+_BROKEN = """
+import time
+from twisted.trial.unittest import SynchronousTestCase
+
+class BrokenTests(SynchronousTestCase):
+    def test_fails(self):
+        self.fail("always")
+
+    def test_does_not_end(self):
+        while True:
+            pass
+"""
+
+
+class AttemptTests(SynchronousTestCase):
+    """Tests on a mutant, in a process of their own."""
+
+    path = PACKAGE / "core" / "addresses.py"
+
+    def tried(self, *lots: tuple[str, int, list[str], int], path: str = "") -> list[object]:
+        """What becomes of mutants: module, number, tests and their processor time in seconds for
+        each."""
+        places = [str(PACKAGE.parent), str(ROOT), path]
+        done = subprocess.run(
+            [sys.executable, "-c", _TRY, json.dumps(lots)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+            capture_output=True,
+            check=True,
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
     def test_caught_or_not(self) -> None:
-        """A mutant makes the tests fail, the original passes, and the file is not changed."""
+        """A mutant makes a test fail, the original passes, and the file is not changed."""
         before = self.path.read_text()
-        first = tests_for(self.path)[0]
+        own = tests_for(self.path)[0]
         module = "disque_tx.core.nodes.addresses"
         wrong = next(o for o in draw([self.path], 1, 999) if o.mutant.after == "return None")
-        self.assertTrue(run("", 0, first, 0))
-        self.assertFalse(run(module, wrong.number, first, 60))
-        self.assertTrue(run(module, wrong.number, ["tests.config.test_units"], 60))
+        original, caught, other = self.tried(
+            ("", 0, own, 60),
+            (module, wrong.number, own, 60),
+            (module, wrong.number, ["tests.config.test_units"], 60),
+        )
+        self.assertEqual([None, None], [original, other])
+        assert isinstance(caught, list)
+        self.assertEqual("caught", caught[0])
+        self.assertTrue(caught[1].startswith("tests.core.nodes.test_addresses."), caught)
         self.assertEqual(before, self.path.read_text())
+
+    def test_broken_tests(self) -> None:
+        """Tests that fail or hang by themselves say nothing about a mutant, and do not end the
+        run: it is listed as not tried, with the reason."""
+        folder = Path(self.mktemp())
+        folder.mkdir()
+        (folder / "broken.py").write_text(_BROKEN)
+        module = "disque_tx.core.nodes.addresses"
+        fails, hangs, missing = self.tried(
+            (module, 0, ["broken.BrokenTests.test_fails"], 60),
+            (module, 0, ["broken.BrokenTests.test_does_not_end"], 1),
+            (module, 0, ["absent"], 60),
+            path=str(folder.absolute()),
+        )
+        name = "broken.BrokenTests.test_fails"
+        self.assertEqual(["not tried", f"fails without any defect: {name}"], fails)
+        name = "broken.BrokenTests.test_does_not_end"
+        self.assertEqual(["not tried", f"do not end without any defect: {name}"], hangs)
+        self.assertEqual(["not tried", "fails without any defect: absent"], missing)
+
+
+class ProgramTests(SynchronousTestCase):
+    """The program itself."""
+
+    def test_continued(self) -> None:
+        """A run that ended early is continued where it was, and survivors are tried again alone."""
+        results = Path(self.mktemp()).absolute()
+        words = ["src/disque_tx/core/nodes/addresses.py", "--aim", "0", "--results", str(results)]
+        self.run_program(*words, "--mutants", "2")
+        first = results.read_text().splitlines()
+        self.run_program(*words, "--mutants", "4")
+        self.assertEqual(first, results.read_text().splitlines()[:2])
+        self.assertEqual(4, len(read([results])))
+        append(results, next(iter(read([results]).values()))._replace(outcome="survived"))
+        shown = self.run_program("--again", "--aim", "0", "--results", str(results))
+        self.assertEqual(6, len(results.read_text().splitlines()))
+        self.assertIn("1 of 1, ", shown)
+
+    def test_too_few_caught(self) -> None:
+        """A run that catches less than asked for fails, so that nobody has to read its table."""
+        results = Path(self.mktemp()).absolute()
+        append(results, ResultTests.survived)
+        words = ["src/disque_tx/errors.py", "--mutants", "0", "--results", str(results)]
+        self.run_program(*words, "--aim", "0")
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.run_program(*words, "--aim", "1")
+
+    def run_program(self, *words: str) -> str:
+        """What the program prints; raises an error if its exit status is not 0."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.mutation", *words],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        return done.stdout

@@ -26,7 +26,7 @@ from tests.commands.desk import ME, NumberedIds
 
 class RunningNode:
     """Serves clients until ``stop``. ``clock``: the machine's if it is not given; ``clock_ns``: by
-    which requests are timed."""
+    which requests are timed; ``name``: the node's ID."""
 
     def __init__(
         self,
@@ -35,9 +35,10 @@ class RunningNode:
         clock: IClock | None = None,
         control: Control | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
+        name: bytes = ME,
     ) -> None:
         self.settings = Settings(dir="/")
-        membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), lambda: b"b" * 40)
+        membership = Membership(NodeEntry(name, b"", 7711, MYSELF, 0), lambda: b"b" * 40)
         self.node = Node(membership, NumberedIds(), lambda: 0.5)
         self.control = control or memory_control()
         self.server = Server(self.node, self.control, standard_registry())

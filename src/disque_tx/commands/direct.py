@@ -180,6 +180,11 @@ class DirectNode:
         self._node.leases.renew(job)
         self._guard.account(client, self._working, [b"WORKING", job.id])
 
+    def check_nack(self, client: Client) -> None:
+        """Raises ``CommandError`` if :meth:`give_back` and :meth:`hold` would: for those who note
+        something before."""
+        self._guard.permit(client, self._nack)
+
     def give_back(self, client: Client, job: Job, delay_ms: i64) -> bool:
         """NACK: back to the queue, now or later; ``False`` when the job must not return."""
         job_id = job.id
@@ -195,6 +200,10 @@ class DirectNode:
         held = self._node.leases.hold(job, now_ms + NEVER_MS)
         self._guard.account(client, self._nack, [b"NACK", job.id])
         return held
+
+    def check_enqueue(self, client: Client) -> None:
+        """The same for :meth:`make_ready`."""
+        self._guard.permit(client, self._enqueue)
 
     def make_ready(self, client: Client, job: Job) -> bool:
         """ENQUEUE: a job that is delayed or held back goes into its queue."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.programs.aofscan import Report, next_good_record, scan
+from disque_tx.wire.files.aof import note_record
 
 NODE0 = (Path(__file__).parents[2] / "vectors" / "aof" / "node0.aof").read_bytes()
 JOB_ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
@@ -110,6 +111,14 @@ class ScanTests(SynchronousTestCase):
         report = check(record(b"LOADJOB") + record(b"DELJOB", JOB_ID, JOB_ID))
         self.assertEqual(2, report.damaged)
         self.assertEqual("LOADJOB has 0 arguments instead of one", report.damage)
+        for name in (b"NOTEJOB", b"HOLDKEY", b"FREEKEY"):
+            report = check(record(name, b"a", b"b"))
+            self.assertEqual(f"{name.decode()} has 2 arguments instead of one", report.damage)
+
+    def test_own_records(self) -> None:
+        """Notes about jobs, which originals do not write, are whole."""
+        report = check(note_record(JOB_ID, b"beanstalk", b"note"))
+        self.assertEqual((0, "", 1), (report.damaged, report.damage, report.own))
 
     def test_foreign_records(self) -> None:
         """Commands that no server writes are counted."""

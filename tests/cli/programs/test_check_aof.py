@@ -176,6 +176,14 @@ class CheckAofTests(SynchronousTestCase):
         self.assertIn(b"the log of a running node", reported.stdout + reported.stderr)
         self.assertEqual(TORN, node.size())
 
+    def test_lock(self) -> None:
+        """A log that a node has locked is not repaired, whoever asks."""
+        self.file.write_bytes(NODE0)
+        held = claim(RealFiles(), str(self.file))
+        self.addCleanup(held.close)
+        with open(self.file, "r+b") as file:
+            self.assertRaises(check_aof.Refusal, check_aof._lock, str(self.file), file)
+
     def test_fix_refused_by_the_user(self) -> None:
         """Without an explicit yes, the file stays unchanged."""
         for answer in (b"n\n", b"\n", b""):

@@ -1,15 +1,20 @@
-"""The program ``disque``, run in processes of its own."""
+"""The program ``disque``, most of it run in processes of its own."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import socket
+import sys
 from subprocess import CompletedProcess
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import __version__
 from disque_tx.cli.connection import encode
+from disque_tx.cli.options import parse
+from disque_tx.cli.programs.client import _style, main
 from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer, unused_port
 from tests.cli.program import run
 
@@ -232,3 +237,52 @@ class ClientTests(SynchronousTestCase):
         large_modules = (b"twisted", b"prompt_toolkit", b"attr", b"rich", b"argparse", b"asyncio")
         for module in (*large_modules, b"click", b"redis", b"ssl", b"json"):
             self.assertNotIn(module, loaded)
+
+
+class _Terminal(io.StringIO):
+    """A terminal in memory."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class WordsTests(SynchronousTestCase):
+    """Where the words of the command line come from."""
+
+    def test_of_the_process(self) -> None:
+        """The installed program reads all words behind its name."""
+        out = io.StringIO()
+        self.patch(sys, "argv", ["disque", "--version"])
+        self.patch(sys, "stdout", out)
+        self.assertEqual(0, main())
+        self.assertEqual(f"disque {__version__}\n", out.getvalue())
+
+
+class StatTests(SynchronousTestCase):
+    """``disque --stat``."""
+
+    def test_refused(self) -> None:
+        """A script sees by the status that there were no figures."""
+        server = ScriptedServer(*[b"-NOAUTH Authentication required.\r\n"] * 2)
+        self.addCleanup(server.stop)
+        self.patch(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+        self.patch(sys, "stderr", io.StringIO())
+        self.assertEqual(1, main(["-p", str(server.port), "--stat"]))
+
+
+class StyleTests(SynchronousTestCase):
+    """Colours, and the form of replies."""
+
+    def test_colour(self) -> None:
+        """Colours are for terminals, and for people who did not say that they want none."""
+        self.patch(sys, "stdout", _Terminal())
+        self.patch(os, "environ", {})
+        style = _style(parse([], {}))
+        self.assertEqual(("formatted", True), (style.form, style.colour))
+        for name, value in (("NO_COLOR", ""), ("TERM", "dumb")):
+            self.patch(os, "environ", {name: value})
+            self.assertFalse(_style(parse([], {})).colour, name)
+        self.patch(os, "environ", {})
+        self.patch(sys, "stdout", io.StringIO())
+        style = _style(parse([], {}))
+        self.assertEqual(("raw", False), (style.form, style.colour))

@@ -258,6 +258,7 @@ class RepeatingTests(SessionTestCase):
         client = self.client(nodes[0])
         self.assertEqual(JOB_ID, client.add_job("q", "b"))
         self.assertEqual(nodes[1].address, str(client.address()))
+        nodes[0].wait_for_end()  # it need not wait for clients that are not coming back
 
     def test_all_leave(self) -> None:
         """When all nodes are leaving or loading, the caller receives that error."""

@@ -55,6 +55,17 @@ class IdleTimeoutTests(SynchronousTestCase):
         self.pass_s(1)
         self.assertEqual([3.0], self.expired)
 
+    def test_shorter(self) -> None:
+        """A long wait that is over at once does not keep the timeout of the next request from being
+        noticed."""
+        self.allowed_s = 300.0
+        self.begin()
+        self.pass_s(2)
+        self.allowed_s = 3.0
+        self.timeout.restart()
+        self.pass_s(4)
+        self.assertEqual([3.0], self.expired)
+
     def test_stopped(self) -> None:
         """Stopping leaves no timer; it may be repeated, and followed by a new start."""
         for _ in range(2):

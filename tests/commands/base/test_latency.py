@@ -33,6 +33,7 @@ class LatencyTests(DeskCase):
         for duration_ms in (20, 90, 30):
             monitor.sample(b"fork", 7, duration_ms)
         self.assertEqual([[b"fork", 7, 90, 90]], self.call(latency, b"LATENCY", b"LATEST"))
+        self.assertEqual([[7, 90]], self.call(latency, b"LATENCY", b"HISTORY", b"fork"))
 
     def test_history_is_bounded(self) -> None:
         """Old samples are dropped, but the all-time maximum includes them."""

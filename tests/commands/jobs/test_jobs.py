@@ -103,7 +103,8 @@ class AddJobTests(JobsCase):
 
     def test_syntax(self) -> None:
         """Unknown words and options without their value are syntax errors."""
-        for options in ((b"WHAT",), (b"TTL",), (b"ASYNC", b"RETRY"), (b"TTL", b"5", b"x")):
+        unfinished = ((b"TTL",), (b"ASYNC", b"RETRY"), (b"UNIQUE", b"k", b"FOR"), (b"UNIQUE",))
+        for options in ((b"WHAT",), (b"TTL", b"5", b"x"), *unfinished):
             self.assert_add_refused(SYNTAX, *options)
 
     def test_first_error_wins(self) -> None:

@@ -58,6 +58,13 @@ class AskTests(FederationCase):
         for peer in self.peers:
             self.assertEqual([(b"q", 1), (b"r", 1)], self.requests(peer))
 
+    def test_for_a_lease(self) -> None:
+        """Clients of other protocols, which take jobs with a lease, get those of other nodes as
+        well."""
+        self.assertIsNone(self.node.leases.take(self.client, [b"q", b"r"], self.now_ms))
+        for peer in self.peers:
+            self.assertEqual([(b"q", 1), (b"r", 1)], self.requests(peer))
+
     def test_not_above_95_percent(self) -> None:
         """A node without memory imports no jobs, and does again when it has some."""
         memory = self.node.memory

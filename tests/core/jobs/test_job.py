@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.jobs.job import ACK, HOLD, QUEUE, before, life_minutes, may_repeat, valid_id
+from disque_tx.core.jobs.job import (
+    ACK,
+    HOLD,
+    QUEUE,
+    before,
+    life_minutes,
+    life_s_max,
+    life_s_min,
+    may_repeat,
+    valid_id,
+)
 from disque_tx.errors import LocalError
 from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, WAIT_REPL, JobRecord
 from tests.core.bench import make_job
@@ -119,3 +129,12 @@ class ValueTests(SynchronousTestCase):
         for life_s in (0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF):
             job.life_ms = life_s * 1000
             self.assertEqual(life_s * 1000, job.life_ms)
+
+    def test_life(self) -> None:
+        """The last bit of the minutes tells RETRY 0, so an ID goes with the TTLs of two minutes and
+        a bit; the highest one with all TTLs from there on."""
+        for minutes, shortest_s, longest_s in ((0x5A0, 86_400, 86_520), (0x5A1, 86_400, 86_520)):
+            job_id = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-%04x" % minutes
+            self.assertEqual((shortest_s, longest_s), (life_s_min(job_id), life_s_max(job_id)))
+        endless = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-ffff"
+        self.assertGreater(life_s_max(endless), 0xFFFF * 60)

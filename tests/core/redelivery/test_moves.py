@@ -49,6 +49,13 @@ class MoveTests(NodeCase):
         self.assertEqual(95_000, moved.expire_ms - self.now_ms)
         self.assertEqual(1, self.node.totals.moved)
 
+    def test_long_life(self) -> None:
+        """A job that lives for long lives exactly as long after its move."""
+        self.add(body=b"x", ttl_s=86_400)
+        self.move(request())
+        (job,) = self.node.jobs.table.values()
+        self.assertEqual(86_400_000, job.expire_ms - self.now_ms)
+
     def test_slices(self) -> None:
         """A queue of any length is moved, a bounded part of it per turn, in its order."""
         bodies = [b"%05d" % number for number in range(5 * SLICE // 2)]

@@ -201,6 +201,7 @@ class ForeignTests(TimetableCase):
             good.replace(b"skip", b"?"),
         ]
         values += [good.replace(b" 0 ", b" 7 ", 1), good.replace(b"-1 -1", b"-1 70000000000", 1)]
+        values.append(good.replace(b" -1 0\n", b" %d 0\n" % (1 << 63)))
         values.append(good.replace(b'"@daily"', b'"EVERY 0"'))
         for number, value in enumerate(values):
             name = b"%d" % number
@@ -213,6 +214,8 @@ class ForeignTests(TimetableCase):
     def test_unreadable_last(self) -> None:
         """A damaged occurrence counts as none."""
         self.set()
-        for counter, value in enumerate((b"1", b"x y", b"1 " + b"9" * 30, b"1 " + b"9" * 18), 1):
+        shapes = (b"1", b"x y", b"1 x", b"x 1", b"1 2 3", b"1 " + b"9" * 30, b"1 " + b"9" * 18)
+        endless = b"9" * 5_000
+        for counter, value in enumerate((*shapes, b"1 " + endless, endless + b" 1"), 1):
             self.table.merge([Register(b"s", LAST, value, counter, B)], UNIX_S)
             self.assertEqual(0, self.table.last_s(b"s"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.keys.reservation import left
 from disque_tx.core.unique.existence import Question
 from disque_tx.messages.bus import GOTJOB, KEY_ANSWER, KEY_COPY
-from disque_tx.messages.keys import HELD
+from disque_tx.messages.keys import GRANTED, HELD, TAKEN
 from disque_tx.messages.records import WAIT_REPL
 from tests.core.unique.keybench import A, B, C, KeyCase
 
@@ -30,6 +30,17 @@ class AuditTests(KeyCase):
             self.assertIn(b"k", keys.reservations.by_key)
         keys._audit.answered(missed)
         self.assertNotIn(b"k", keys.reservations.by_key)
+
+    def test_maker_alone(self) -> None:
+        """The node that made a job adds no second one while the first lives, also when those that
+        look after the key cannot be asked."""
+        first, _ = self.keepers()
+        job_id, _ = self.add(first, replicate=2, retry_s=60)
+        node = self.cluster.up[first]
+        self.assertEqual((TAKEN, job_id), node.keys._keeper.known_here(b"k", b"other"))
+        node.delete([job_id])
+        self.cluster.run(1_000)
+        self.assertEqual((GRANTED, b"other"), node.keys._keeper.known_here(b"k", b"other"))
 
     def test_maker_forgot_the_job(self) -> None:
         """A node that made a job, and forgot it with a restart, does not free its key: others hold

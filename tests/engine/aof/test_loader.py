@@ -255,6 +255,19 @@ class StartTests(SynchronousTestCase):
             self.assertIn(f"Can't open the append only file {PATH}: No such file", str(error))
             self.assertEqual([], files.paths())
 
+    def test_duration(self) -> None:
+        """The log says how long it took, and of how many jobs, on a machine that runs for long."""
+        source = loaded(b"")
+        source.begin()
+        job = source.node.jobs.get(source.add())
+        assert job is not None
+        files = MemoryFiles()
+        files.put(PATH, load_record(job))
+        bench = Bench(files, settings(), lambda: 1_000_000.0)
+        self.successResultOf(bench.start())
+        line = "DB loaded from append only file: 0.000 seconds, 1 jobs"
+        self.assertTrue(any(line in text for text in bench.log.lines), bench.log.lines)
+
     def test_slices(self) -> None:
         """A large file is loaded in slices, between which clients get replies; INFO shows the
         progress, and nothing is logged meanwhile."""

@@ -125,6 +125,14 @@ class StopTests(QueuedCase):
         self.stop()
         self.assertFalse(LIST in self.files.paths())
 
+    def test_no_log(self) -> None:
+        """A node without a log writes no list at its stop, and does not complain about that."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.turn(bench.add)
+        bench.aof.queued.save()
+        self.assertEqual(([], []), (files.paths(), bench.log.lines))
+
     def test_log_unchanged(self) -> None:
         """The log itself is the same, byte for byte: originals load it."""
         self.bench.turn(self.bench.add)

@@ -193,6 +193,14 @@ class FailureTests(RewriteCase):
             b"ERR Can't write the append only file: Read-only file system", error.reply()
         )
 
+    def test_dump_cannot_begin(self) -> None:
+        """A failed dump leaves nothing open, and keeps no other node off the name."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        files.truncate_error = errno.EIO
+        self.assertRaises(CommandError, bench.aof.rewrite)
+        self.assertEqual(0, files.open_files)
+
     def test_name_not_durable(self) -> None:
         """If the folder cannot be synced after the rename, ``always`` ends the process."""
         bench = self.bench
@@ -270,6 +278,25 @@ class SyncTests(SynchronousTestCase):
         self.assertEqual(0, self.files.open_files)
         self.assertEqual([], self.files.paths())
 
+    def test_closed_once(self) -> None:
+        """A file that is closed twice could be another one by then."""
+        self.bench.settle()
+        self.bench.aof.stopService()
+        self.bench.threads.release()
+        self.bench.threads.release()
+        self.assertEqual([], [line for line in self.bench.log.lines if "Closing" in line])
+
+    def test_much_for_ever(self) -> None:
+        """A rewrite ends even if more is written all the time than is left to write at its end."""
+        bench = self.bench
+        bench.settings.aof_rewrite_incremental_fsync = False
+        bench.settle()
+        for _ in range(20):
+            bench.turn(lambda: bench.add(body=b"x" * 400))
+            bench.threads.release()
+            bench.settle()
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+
     def test_suspended(self) -> None:
         """With ``no-appendfsync-on-rewrite`` the log is not synced during a rewrite; afterwards it
         is."""
@@ -285,6 +312,44 @@ class SyncTests(SynchronousTestCase):
         bench.pass_ms(100)
         files.crash()
         self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
+
+class FailingFiles(MemoryFiles):
+    """The power fails right after a file got another name, which the disk keeps. ``left``: what is
+    in the file then."""
+
+    left = b""
+
+    def rename(self, old: str, new: str) -> None:
+        super().rename(old, new)
+        self.sync_folder(new)
+        self.crash()
+        self.left = self.content(new)
+
+
+class OrderTests(SynchronousTestCase):
+    """A new log takes the place of the old one when all of it is on the disk, not before."""
+
+    def setUp(self) -> None:
+        self.files = FailingFiles()
+        self.bench = Bench(self.files, settings(appendfsync="no"))
+        self.successResultOf(self.bench.start())
+        self.bench.turn(self.bench.add, self.bench.add)
+
+    def test_in_background(self) -> None:
+        """Jobs that came while the new log was synced are in it."""
+        bench = self.bench
+        bench.threads.held = True
+        bench.aof.rewrite()
+        bench.settle()
+        bench.turn(bench.add)
+        bench.threads.release()
+        self.assertEqual(bench.ids(), loaded(self.files.left).ids())
+
+    def test_at_once(self) -> None:
+        """The same at a stop with SHUTDOWN REWRITE-AOF."""
+        self.bench.aof.rewrite_now()
+        self.assertEqual(self.bench.ids(), loaded(self.files.left).ids())
 
 
 class AutomaticTests(SynchronousTestCase):
@@ -330,6 +395,9 @@ class AutomaticTests(SynchronousTestCase):
         self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
         bench.pass_ms(200)
         self.assertEqual("1", bench.field("aof_rewrite_in_progress"))
+        bench.settle()
+        bench.pass_ms(9_900)
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
 
 
 class NowTests(SynchronousTestCase):
@@ -373,6 +441,7 @@ class NowTests(SynchronousTestCase):
         files.room_bytes = 20
         self.assertRaises(OSError, bench.aof.rewrite_now)
         files.room_bytes = -1
+        self.assertEqual(([PATH], 1), (files.paths(), files.open_files))
         bench.turn(bench.add)
         files.crash()
         self.assertEqual([PATH], files.paths())

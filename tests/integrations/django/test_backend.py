@@ -10,13 +10,17 @@ if not settings.configured:
     settings.configure(USE_TZ=True)
 
 from disque_tx.integrations.django.backend import DisqueBackend
-from disque_tx.integrations.django.compat import Task
+from disque_tx.integrations.django.compat import SUCCESSFUL, Task
+from disque_tx.integrations.django.records import change, decoded, encoded
 from tests.integrations.nodes import FrameworkCase
 
 
 def send(text: str) -> str:
     """A task."""
     return text
+
+
+sending = Task(priority=0, func=send, backend="default", queue_name="default", run_after=None)
 
 
 class BackendTests(FrameworkCase):
@@ -32,3 +36,21 @@ class BackendTests(FrameworkCase):
         result = backend.enqueue(task, ["x"], {})
         queues = [words[1] for words in self.asked()]
         self.assertEqual([f"django:result:{result.id}", "django:default"], queues)
+
+    def test_record(self) -> None:
+        """A result is read as it was written, with all that has changed since."""
+        options: dict[str, Any] = {"nodes": self.scripted.address}
+        backend = DisqueBackend("default", {"OPTIONS": options, "QUEUES": ["default"]})
+        self.addCleanup(backend.client.close)
+        result = backend.enqueue(sending, ["x"], {"b": [1]})
+        done = SUCCESSFUL
+        change(result, status=done, worker_ids=["w"], _return_value={"sent": 5})
+        path = f"{__name__}.sending"
+        body = encoded(result).replace(sending.module_path.encode(), path.encode())
+        found = decoded(body)
+        self.assertEqual((result.id, done, ["w"]), (found.id, found.status, found.worker_ids))
+        self.assertEqual((["x"], {"b": [1]}), (found.args, found.kwargs))
+        self.assertEqual({"sent": 5}, found.return_value)
+        self.assertEqual(result.enqueued_at, found.enqueued_at)
+        change(found, _return_value=None)
+        self.assertIsNone(found.return_value)

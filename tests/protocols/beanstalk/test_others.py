@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.server.protocols import protocol_stats
 from disque_tx.protocols.beanstalk.others import KICKS_MAX
 from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
@@ -54,6 +55,37 @@ class ReservedTests(BeanstalkCase):
         self.worker.send(b"bury 1 1\r\n")
         self.assertEqual(b"DELETED\r\n", self.client().send(b"delete 1\r\n"))
         self.assertEqual(b"0", self.stat(b"current-jobs-buried"))
+
+    def test_disk_full(self) -> None:
+        """A node that cannot write its log changes no job, by this protocol either: what was
+        refused can be tried again, as often as it takes."""
+        self.fill_disk(True)
+        for request in (b"release 1 1 0", b"bury 1 1", b"delete 1") * 2:
+            self.assertEqual(b"INTERNAL_ERROR\r\n", self.worker.send(request + b"\r\n"), request)
+        self.fill_disk(False)
+        for name, value in ((b"state", b"reserved"), (b"pri", b"10"), (b"releases", b"0")):
+            self.assertEqual(value, self.stat(name, b"stats-job 1"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-buried"))
+        self.assertEqual(b"0", self.stat(b"cmd-delete", b"stats-tube default"))
+        self.assertEqual(b"BURIED\r\n", self.worker.send(b"bury 1 1\r\n"))
+
+    def test_kick_refused(self) -> None:
+        """A buried job that could not be kicked stays buried, where people find it."""
+        self.worker.send(b"bury 1 1\r\n")
+        self.fill_disk(True)
+        for request in (b"kick 1", b"kick-job 1") * 2:
+            self.assertEqual(b"INTERNAL_ERROR\r\n", self.worker.send(request + b"\r\n"), request)
+        self.fill_disk(False)
+        self.assertEqual(b"FOUND 1 1\r\nx\r\n", self.worker.send(b"peek-buried\r\n"))
+        self.assertEqual(b"1", self.stat(b"current-jobs-buried"))
+        self.assertEqual(b"KICKED 1\r\n", self.worker.send(b"kick 1\r\n"))
+        self.assertEqual(b"1", self.stat(b"kicks", b"stats-job 1"))
+
+    def fill_disk(self, full: bool) -> None:
+        """Nothing can be written to the log, or it can again."""
+        self.server.troubled = full
+        assert isinstance(self.control, MemoryControl)
+        self.control.log_error = "No space left on device" if full else ""
 
     def test_only_its_client(self) -> None:
         """No other client can end, return or renew what a client has."""
@@ -144,6 +176,8 @@ class TubeTests(BeanstalkCase):
         """Names of tubes have 200 bytes, of those that the protocol allows."""
         client = self.client()
         self.assertEqual(b"USING a-Z+/;.$_()9\r\n", client.send(b"use a-Z+/;.$_()9\r\n"))
+        longest = b"a" * 200 + b"\r\n"
+        self.assertEqual(b"USING " + longest, client.send(b"use " + longest))
         for name in (b"-a", b"", b"a b", b"a" * 201, b"\xc3\xa4", b"a\0", b"{}"):
             for word in (b"use", b"watch", b"ignore", b"stats-tube"):
                 self.assertEqual(b"BAD_FORMAT\r\n", client.send(word + b" " + name + b"\r\n"))
@@ -155,6 +189,7 @@ class TubeTests(BeanstalkCase):
             b"OK 21\r\n---\n- default\n- resp\n\r\n", self.client().send(b"list-tubes\r\n")
         )
         self.assertEqual(b"1", self.stat(b"current-jobs-ready", b"stats-tube resp"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-reserved", b"stats-tube default"))
         self.assertEqual(b"NOT_FOUND\r\n", self.client().send(b"stats-tube none\r\n"))
 
     def test_flushed(self) -> None:

@@ -259,6 +259,9 @@ class TableTests(LoginCase):
         self.assertEqual(SESSIONS_MAX + 10, len(set(tokens)))
         self.assertEqual(Role.NONE, sessions.role(tokens[9]))
         self.assertEqual(Role.READER, sessions.role(tokens[10]))
+        sessions.begin(Role.READER, "new")
+        roles = [sessions.role(tokens[number]) for number in (10, 11)]
+        self.assertEqual([Role.READER, Role.NONE], roles)  # the one in use stays
 
     def test_others(self) -> None:
         """Who logs in again and again logs out nobody but readers of his own network."""

@@ -11,13 +11,14 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet import main
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from disque_tx.services.net.reactor import DisqueReactor
+from disque_tx.services.net.reactor import DisqueReactor, install
 from disque_tx.services.turns.interfaces import IClock, IRoundsReactor
 from tests.services.runningnode import RunningNode
 
@@ -348,3 +349,17 @@ class FairnessTests(ReactorCase):
         other.sendall(b"PING\r\n")
         self.stop_when_answered(other)
         self.run_loop()
+
+
+class InstallTests(SynchronousTestCase):
+    """The daemon's reactor as the one of the process."""
+
+    def test_installed(self) -> None:
+        """The daemon runs on its own reactor, not on Twisted's default."""
+        installed: list[object] = []
+        self.patch(main, "installReactor", installed.append)
+        install()
+        (reactor,) = installed
+        assert isinstance(reactor, DisqueReactor)
+        reactor.removeAll()
+        reactor._poller.close()

@@ -259,6 +259,8 @@ class ResultTests(WorkerTestCase):
         self.assertEqual(2, self.successResultOf(pending.result()))
         names = [name for name, _, _ in self.client.calls if name in ("ADDJOB", "ACKJOB")]
         self.assertEqual(["ADDJOB", "ADDJOB", "ACKJOB"], names[:3])
+        states = {stored.state for stored in self.client.jobs.values()}
+        self.assertEqual({"acked"}, states)  # the job of the result is done as well
         self.stop(worker)
 
     def test_failure(self) -> None:

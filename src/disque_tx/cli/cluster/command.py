@@ -167,8 +167,9 @@ def _state(view: NodeView, found: Survey) -> str:
     """The node's flags, in its own table and in those of the others."""
     flags = set(view.flags)
     for other in found.views.values():
-        seen = other.table.get(view.id)
-        flags |= seen.flags if seen is not None else {"unknown to some"}
+        if other is not view:
+            seen = other.table.get(view.id)
+            flags |= seen.flags if seen is not None else {"unknown to some"}
     return ",".join(sorted(map(printable, flags))) or "ok"
 
 

@@ -1,12 +1,11 @@
 """The idle timeout of a connection.
 
 It uses one timer per connection, not one per request: the timer runs out when the timeout would
-expire if nothing arrived, and is set again if something did.
+expire if nothing arrived, or after the check interval, and is set again if something did.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,5 +56,6 @@ class IdleTimeout:
         if left_s <= 0:
             self._expired(allowed_s)
         else:
-            delay_s = left_s if math.isfinite(left_s) else self._check_interval_s
+            # What is allowed may be less soon: a wait is over, and another request follows.
+            delay_s = min(left_s, self._check_interval_s)
             self._timer = self._reactor.callLater(delay_s, self._check)

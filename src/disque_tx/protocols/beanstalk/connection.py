@@ -187,8 +187,9 @@ class BeanstalkConnection(DirectProtocol):
             if not (entry.is_ready() or entry.buried or entry.is_delayed()):
                 self.write(_NOT_FOUND)
                 return
-        entry.tube.deletes += 1
+        tube = entry.tube
         self._node.finish(client, job)
+        tube.deletes += 1
         self.write(b"DELETED\r\n")
 
     # -- reserving ---------------------------------------------------------------------------

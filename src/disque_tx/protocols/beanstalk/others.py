@@ -100,6 +100,9 @@ class OtherRequests:
             return _NOT_FOUND
         if job.retry_s == 0:  # delivered once, and never again
             return _NOT_FOUND
+        client = self._connection.client
+        assert client is not None
+        self._node.check_nack(client)  # a job that stays with the client is not changed
         entry.drop_holder()
         job.priority = values[0]
         if request == requests.BURY:
@@ -218,6 +221,7 @@ class OtherRequests:
         assert client is not None
         if job is None:
             return False
+        self._node.check_enqueue(client)  # a job that stays buried is not changed
         entry.unbury()
         entry.until_ms = 0
         entry.kicks += 1

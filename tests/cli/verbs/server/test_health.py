@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.cli.connection import Connection
 from disque_tx.cli.verbs.server.health import Unhealthy, examine
 from tests.cli.double import ScriptedServer
+from tests.cli.livenode import VerbCase
 
 
 class HealthTests(SynchronousTestCase):
@@ -25,3 +26,15 @@ class HealthTests(SynchronousTestCase):
         error = self.assertRaises(Unhealthy, examine, connection)
         self.assertIn("stands aside", str(error))
         self.assertIn([b"INFO", b"ALL"], server.requests)  # INFO without ALL lacks the field
+
+
+class StatusTests(VerbCase):
+    """What a probe sees of ``disque health``."""
+
+    def test_exit_status(self) -> None:
+        """0 if the node serves; 1, and a line that says why, if it does not."""
+        self.assertEqual((0, f"{self.node.address}: serves\n", ""), self.disque("health"))
+        self.connect().call("CLUSTER", "LEAVING", "yes")
+        status, output, errors = self.disque("health")
+        self.assertEqual((1, ""), (status, output))
+        self.assertIn("it is leaving the cluster", errors)

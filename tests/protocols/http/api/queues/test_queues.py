@@ -304,6 +304,9 @@ class NodeTests(HttpCase):
         answer = self.http("GET", f"{_V1}/slowlog?limit=1")
         entry = answer.json["entries"][0]
         self.assertEqual(["CONFIG", "SET", "readonly-password", "(redacted)"], entry["words"])
+        _, (number, at_s, took_us, *_) = self.call(b"SLOWLOG", b"GET", b"2")
+        seen = (entry["id"], entry["at_s"], entry["duration_us"])
+        self.assertEqual((number, at_s, took_us), seen)
 
     def test_secrets(self) -> None:
         """The configuration shows that there is a password, and not which."""

@@ -1,25 +1,24 @@
-"""``disque policy`` with a real daemon."""
+"""``disque policy``."""
 
 from __future__ import annotations
 
 import json
 
-from tests.acceptance.daemon import DaemonTestCase
-from tests.acceptance.disque import disque
+from tests.cli.livenode import VerbCase
 
 
-class PolicyVerbTests(DaemonTestCase):
+class PolicyVerbTests(VerbCase):
     """One node, with jobs in two queues."""
 
     def setUp(self) -> None:
-        self.node = self.running()
-        self.connection = self.node.client()
+        super().setUp()
+        self.connection = self.connect()
         for queue in ("mail:a", "mail:b", "other"):
             self.connection.call("ADDJOB", queue, "body", 0)
 
     def policy(self, *words: str | float) -> tuple[int, str, str]:
         """Run ``disque policy``."""
-        return disque("-p", self.node.port, "policy", *words)
+        return self.disque("policy", *words)
 
     def test_round(self) -> None:
         """What is set is listed, shown for a queue, and deleted."""
@@ -70,6 +69,6 @@ class PolicyVerbTests(DaemonTestCase):
 
     def test_completion(self) -> None:
         """A shell completes the words behind ``policy``."""
-        status, text, _ = disque("completion", "bash")
+        status, text, _ = self.disque("completion", "bash")
         self.assertEqual(0, status)
         self.assertIn("--dry-run", text)

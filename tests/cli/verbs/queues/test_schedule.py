@@ -1,23 +1,22 @@
-"""``disque schedule`` with a real daemon."""
+"""``disque schedule``."""
 
 from __future__ import annotations
 
 import json
 
-from tests.acceptance.daemon import DaemonTestCase
-from tests.acceptance.disque import disque
+from tests.cli.livenode import VerbCase
 
 
-class ScheduleVerbTests(DaemonTestCase):
+class ScheduleVerbTests(VerbCase):
     """One node."""
 
     def setUp(self) -> None:
-        self.node = self.running()
-        self.connection = self.node.client()
+        super().setUp()
+        self.connection = self.connect()
 
     def schedule(self, *words: str | float) -> tuple[int, str, str]:
         """Run ``disque schedule``."""
-        return disque("-p", self.node.port, "schedule", *words)
+        return self.disque("schedule", *words)
 
     def test_round(self) -> None:
         """What is set is listed, shown, paused, run and deleted."""

@@ -1,0 +1,68 @@
+"""``disque cluster`` on nodes in threads, which have no links to each other."""
+
+from __future__ import annotations
+
+from tests.cli.livenode import LiveNode, VerbCase
+
+
+class ClusterTests(VerbCase):
+    """What is asked of the nodes, and what the exit status says."""
+
+    def known(self) -> dict[bytes, bytes]:
+        """The IDs and addresses of the other nodes that the node knows."""
+        lines = self.connect().call("CLUSTER", "NODES").splitlines()
+        words = [line.split() for line in lines if b"myself" not in line]
+        return {found[0]: found[1] for found in words}
+
+    def test_meet(self) -> None:
+        """The first node is told the addresses of the others."""
+        other = LiveNode(name=b"f" * 40)
+        self.addCleanup(other.stop)
+        words = ("cluster", "meet", self.node.address, other.address, "--yes", "--timeout", "0")
+        status, _, errors = self.disque(*words)
+        self.assertEqual(1, status)
+        self.assertIn("has no link to", errors)
+        self.assertEqual([other.address.encode()], list(self.known().values()))
+
+    def test_info(self) -> None:
+        """A node that nothing is wrong with is shown as such; one that another does not know is
+        not."""
+        self.assertEqual([["ok", "0/0"]], self.info(self.node.address))
+        other = LiveNode(name=b"f" * 40)
+        self.addCleanup(other.stop)
+        unknown = [["unknown to some", "0/0"]] * 2
+        self.assertEqual(unknown, self.info(self.node.address, other.address))
+
+    def info(self, *addresses: str) -> list[list[str]]:
+        """The state of each node, and how many links it has."""
+        status, output, _ = self.disque("cluster", "info", *addresses)
+        self.assertEqual(0, status)
+        head, *rows = [line.split("\t") for line in output.splitlines()]
+        return [[row[head.index(name)] for name in ("state", "links")] for row in rows]
+
+    def test_forget(self) -> None:
+        """All other nodes forget it; a node that nobody knows is a mistake of the caller."""
+        self.connect().call("CLUSTER", "MEET", "127.0.0.1", 1)
+        (node_id,) = self.known()
+        words = ("cluster", "forget", self.node.address, node_id.decode(), "--yes")
+        status, output, _ = self.disque(*words)
+        self.assertIn("1 nodes have forgotten", output)
+        self.assertEqual({}, self.known())
+        self.assertEqual(0, status)
+        status, _, errors = self.disque(*words)
+        self.assertEqual(2, status)
+        self.assertIn("No node knows", errors)
+
+    def test_downgrade(self) -> None:
+        """Whoever goes back to originals is told what gets lost, by the exit status as well."""
+        words = ("cluster", "downgrade", self.node.address)
+        nothing = f"{self.node.address}: nothing\n"
+        self.assertEqual((0, nothing, ""), self.disque(*words))
+        connection = self.connect()
+        connection.call("QPOLICY", "SET", "a", "ttl", 5)
+        self.disque("schedule", "set", "s", "@daily", "q", "b")
+        status, output, _ = self.disque(*words)
+        self.assertEqual((1, True), (status, output != nothing))
+        status, output, errors = self.disque(*words, "--do", "--yes")
+        self.assertEqual((0, nothing), (status, output))
+        self.assertIn("Deleted: policies of 1 patterns, 1 schedules.", errors)

@@ -1,0 +1,66 @@
+"""``disque dead``."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.livenode import VerbCase
+
+
+class DeadTests(VerbCase):
+    """One node with dead letters of two queues."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.connection = self.connect()
+        self.connection.call("QPOLICY", "SET", "*", "max-deliveries", 1)
+        for queue in ("mail", "other"):
+            self.connection.call("ADDJOB", queue, f"for {queue}", 0, "RETRY", 60)
+            ((_, job_id, _),) = self.connection.call("GETJOB", "FROM", queue)
+            self.connection.call("NACK", job_id)
+
+    def queues(self, *words: str) -> list[str]:
+        """The queues of the letters that are listed."""
+        _, output, _ = self.disque("dead", "list", "--json", *words)
+        return sorted(json.loads(line)["queue"] for line in output.splitlines())
+
+    def test_of_one_queue(self) -> None:
+        """Letters are found by the queue of their jobs, and by their own."""
+        self.assertEqual(["mail", "other"], self.queues())
+        self.assertEqual(["mail"], self.queues("mail"))
+        self.assertEqual(["mail"], self.queues("dead:mail"))
+        self.assertEqual([], self.queues("none"))
+
+    def test_requeue(self) -> None:
+        """The jobs are back in their queues, and the letters are gone."""
+        self.assertEqual(
+            (0, "1 requeued\n", ""), self.disque("dead", "requeue", "mail", "--all", "--yes")
+        )
+        ((_, _, body),) = self.connection.call("GETJOB", "FROM", "mail")
+        self.assertEqual(b"for mail", body)
+        self.assertEqual(["other"], self.queues())
+
+    def test_unreadable(self) -> None:
+        """A letter that is none is listed as such, stays, and is not in the way of the others."""
+        job_id = self.connection.call("ADDJOB", "dead:mail", "x", 0)
+        _, output, _ = self.disque("dead", "list", "mail", "--json")
+        rows = {json.loads(line)["id"]: json.loads(line) for line in output.splitlines()}
+        self.assertEqual(2, len(rows))
+        self.assertEqual("dead:mail", rows[job_id]["queue"])
+        status, output, errors = self.disque("dead", "requeue", "mail", "--all", "--yes")
+        self.assertEqual((1, "1 requeued\n"), (status, output))
+        self.assertIn(f"{job_id} stays: ", errors)
+
+    def test_drop(self) -> None:
+        """Letters are dropped by name, or all of them after a question."""
+        status, _, errors = self.disque("dead", "drop", "other")
+        self.assertEqual(2, status)
+        self.assertIn("Select letters with --id, once or more, or with --all.", errors)
+        status, output, errors = self.disque("dead", "drop", "other", "--all", stdin=b"n\n")
+        self.assertEqual((1, ""), (status, output))
+        self.assertIn("drop 1 dead letters?", errors)
+        _, output, _ = self.disque("dead", "list", "mail", "--json")
+        name = json.loads(output)["id"]
+        self.assertEqual((0, "1 dropped\n", ""), self.disque("dead", "drop", "--id", name))
+        self.assertEqual(["other"], self.queues())
+        self.assertIn(f"There is no dead letter of {name!r}.", self.disque("dead", "show", name)[2])

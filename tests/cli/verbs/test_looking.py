@@ -1,0 +1,43 @@
+"""``disque tail``, ``disque watch`` and ``disque --bigqueues``."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.livenode import VerbCase
+
+
+class LookingTests(VerbCase):
+    """Verbs that only read."""
+
+    def test_tail(self) -> None:
+        """``tail`` shows the newest jobs of a queue, the oldest of these first, and escapes bytes
+        that would control the terminal."""
+        self.add("q", "old", "b", b"\x1b[2J\xff\n")
+        status, output, _ = self.disque("tail", "q", "-n", 2)
+        self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
+        _, output, _ = self.disque("--json", "tail", "q", "-n", "1")
+        self.assertEqual({"base64": "G1sySv8K"}, json.loads(output)["body"])
+        self.assertEqual(3, self.length("q"))
+
+    def test_watch(self) -> None:
+        """Programs get one line with tabs per queue and interval."""
+        self.add("q", "a", "b")
+        self.call("PAUSE", "q", "out")
+        status, output, _ = self.disque("watch", "q", "none", "--count", 2, "-i", 0.05)
+        rows = [line.split("\t")[1:] for line in output.splitlines()]
+        shown = ["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"]
+        self.assertEqual([*shown, "delayed", "backoff", "in hand", "dead", "loaded"], rows[0])
+        self.assertEqual((0, 5), (status, len(rows)))
+        self.assertEqual(["q", "2"], rows[1][:2])
+        self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
+        self.assertEqual(["none", "0"], rows[4][:2])
+
+    def test_bigqueues(self) -> None:
+        """The longest queues come first, as many as requested; the total counts all of them."""
+        for number in range(1, 6):
+            self.add(f"q{number}", *"x" * number)
+        status, output, error = self.disque("--bigqueues", "-n", 2, "-i", 0.05)
+        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
+        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
+        self.assertIn("5 queues", error)

@@ -1,0 +1,50 @@
+"""Bindings that last as long as their process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.options import AddOptions
+from disque_tx.integrations.celery import bindings as module
+from disque_tx.integrations.celery.bindings import Bindings
+
+
+class _Client:
+    """A client that only adds jobs. ``added``: queue, body and seconds to live of each."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[str, Any, int | None]] = []
+        self._more = threading.Semaphore(0)
+
+    def add_job_with(self, queue: str, body: str, options: AddOptions) -> None:
+        """Note this."""
+        self.added.append((queue, json.loads(body), options.ttl_s))
+        self._more.release()
+
+    def wait(self, count: int) -> None:
+        """Wait until so many more jobs were added."""
+        for _ in range(count):
+            if not self._more.acquire(timeout=10):
+                raise AssertionError(f"no more jobs were added: {self.added}")
+
+
+class PassingTests(SynchronousTestCase):
+    """Queues that are not durable, as those of replies and of Celery's remote control."""
+
+    def test_renewed(self) -> None:
+        """The binding is made again before it expires, and no more when the process closes it."""
+        self.patch(module, "_RENEWAL_S", 0.0)
+        client: Any = _Client()
+        bindings = Bindings(client, "c:", None)
+        self.addCleanup(bindings.close)
+        bindings.add("reply", ("key", None, "queue"), False)
+        client.wait(3)
+        bindings.close()
+        assert bindings._thread is not None
+        bindings._thread.join()
+        binding = ("c:kombu:bindings:reply", ["key", None, "queue"], 60)
+        self.assertEqual([binding] * 3, client.added[:3])

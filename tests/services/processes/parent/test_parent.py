@@ -1,0 +1,156 @@
+"""The parent of several processes, with children that are no processes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.config.settings import Settings
+from disque_tx.services.processes.channel import Message
+from disque_tx.services.processes.parent import parent
+from disque_tx.services.processes.parent.children import Start
+from disque_tx.services.processes.parent.joining import PATIENCE_S
+from disque_tx.services.processes.parent.memorychildren import MemoryChild
+from disque_tx.services.processes.parent.parent import Parent
+from tests.engine.aof.bench import Lines
+
+
+class _Child(MemoryChild):
+    """A child that the parent spawns. ``say``: it sends a message; ``end``: it ends;
+    ``give_back``: it has not taken these connections."""
+
+    def __init__(
+        self,
+        receive: Callable[[Message], None],
+        ended: Callable[[str], None],
+        unsent: Callable[[list[tuple[Message, socket.socket]]], None],
+    ) -> None:
+        super().__init__(0, 0)
+        self.give_back = unsent
+        self.say = receive
+        self.end = ended
+
+    def spawn(self, reactor: object, start: Start, environment: dict[str, str]) -> None:
+        """It has this number, and runs."""
+        self.number, self.start = start.number, start
+
+    def took(self, kind: str) -> list[Message]:
+        """The messages of a kind that it got so far, without the kind."""
+        return [message[1:] for message in self.messages if message[0] == kind]
+
+
+class ParentTests(SynchronousTestCase):
+    """Three processes, which have started and read their logs when a test says so."""
+
+    def setUp(self) -> None:
+        self.children: list[_Child] = []
+        self.patch(parent, "ChildProcess", self.make)
+        self.settings = Settings(dir=self.mktemp())
+        self.settings.processes = 3
+        self.reactor: Any = MemoryReactorClock()
+        self.log = Lines()
+        self.started: list[str] = []
+        self.parent = Parent(self.settings, self.log, self.reactor, {}, self.started.append)
+        self.parent.startService()
+        self.addCleanup(self.parent.stopService)
+
+    def make(self, *places: Any) -> _Child:
+        """A new child."""
+        child = _Child(*places)
+        self.children.append(child)
+        return child
+
+    def open(self, *numbers: int) -> None:
+        """These listen, and then serve clients."""
+        for number in numbers:
+            self.children[number - 1].say(["opened", f"id{number}"])
+        for number in numbers:
+            self.children[number - 1].say(["ready"])
+
+    def report(self, number: int, *reached: int) -> None:
+        """One reports which others it reaches."""
+        figures = {"connected_clients": 0}
+        ids = [f"id{other}" for other in reached]
+        report = {"ip": "", "reached": ids, "figures": figures, "received": 0, "work": 0}
+        self.children[number - 1].say(["report", report])
+
+    def test_all(self) -> None:
+        """As many processes run as the configuration says, and the daemon has started when all of
+        them listen."""
+        self.assertEqual([1, 2, 3], [child.number for child in self.children])
+        self.open(1, 2)
+        self.assertEqual([], self.started)
+        self.open(3)
+        self.assertEqual([""], self.started)
+
+    def test_joined(self) -> None:
+        """A process tells its clients that it is ready once all serve and it reaches all others,
+        and is told so once."""
+        self.open(1, 2)
+        self.report(1, 2, 3)
+        self.assertEqual([], self.children[0].took("joined"))
+        self.open(3)
+        self.report(3)
+        self.report(1, 2)
+        self.assertEqual([], self.children[0].took("joined"))
+        for number, others in ((1, (2, 3)), (2, (1, 3)), (1, (2, 3))):
+            self.report(number, *others)
+        counts = [len(child.took("joined")) for child in self.children]
+        self.assertEqual([1, 1, 0], counts)
+        self.assertFalse(any("All 3 processes serve" in line for line in self.log.lines))
+        self.reactor.advance(PATIENCE_S)
+        self.report(3)
+        self.assertTrue(any("All 3 processes serve" in line for line in self.log.lines))
+
+    def test_questions(self) -> None:
+        """One process asks all others, and gets their answers; nobody else does."""
+        self.open(1, 2, 3)
+        self.children[1].say(["ask", 7, "figures"])
+        asked = [child.took("asked") for child in self.children]
+        self.assertEqual([[[2, 7, "figures"]], [], [[2, 7, "figures"]]], asked)
+        self.children[2].say(["answer", 2, 7, "these"])
+        answered = [child.took("answered") for child in self.children]
+        self.assertEqual([[], [[3, 7, "these"]], []], answered)
+
+    def test_not_taken(self) -> None:
+        """A connection that a process did not take before it ended is served by another one."""
+        self.open(1, 2, 3)
+        mine, its = socket.socketpair()
+        self.addCleanup(mine.close)
+        self.children[0].give_back([(["client", 4], its)])
+        self.assertEqual(0, self.children[0].sockets)
+        taken = [message for child in self.children[1:] for message in child.took("client")]
+        self.assertEqual([[4]], taken)
+
+    def test_set(self) -> None:
+        """CONFIG SET at one process holds for all, also for those that are started later; only the
+        folder of the logs stays for these."""
+        self.open(1, 2, 3)
+        folder = self.settings.dir
+        for name, value in (("MAXCLIENTS", "77"), ("DIR", "/elsewhere")):
+            self.children[0].say(["set", name, value])
+        expected = [["MAXCLIENTS", "77"], ["DIR", "/elsewhere"]]
+        self.assertEqual([expected] * 3, [child.took("set") for child in self.children])
+        self.assertEqual((77, folder), (self.settings.maxclients, self.settings.dir))
+
+    def test_refused(self) -> None:
+        """A value that cannot be is set nowhere."""
+        self.open(1, 2, 3)
+        self.children[0].say(["set", "maxclients", "many"])
+        self.assertEqual([[]] * 3, [child.took("set") for child in self.children])
+        self.assertIn("CONFIG SET maxclients", self.log.lines[-1])
+
+    def test_restarted(self) -> None:
+        """A process that ends is started again; what is said to it meanwhile is no error."""
+        self.open(1, 2, 3)
+        self.children[1].end("signal 9")
+        self.children[0].say(["ask", 7, "figures"])
+        self.children[0].say(["answer", 2, 7, "these"])
+        self.assertEqual([], self.children[1].took("asked"))
+        self.reactor.advance(60)
+        self.assertEqual([1, 2, 3, 2], [child.number for child in self.children])
+        self.assertTrue(any("Process 2 has ended (signal 9)" in line for line in self.log.lines))
