@@ -33,7 +33,7 @@ class LiveNode:
         self.reactor: Any = SelectReactor()
         self.node = RunningNode(self.reactor, name=name)
         self.node.node.recurring.calendar = CronCalendar()
-        self.node.node.recurring.begin(0)
+        self.node.node.recurring.begin()
         listening = self.reactor.listenTCP(0, self.node.factory, interface="127.0.0.1")
         self.port: int = listening.getHost().port
         self.address = f"127.0.0.1:{self.port}"

@@ -61,7 +61,7 @@ class AskTests(FederationCase):
     def test_for_a_lease(self) -> None:
         """Clients of other protocols, which take jobs with a lease, get those of other nodes as
         well."""
-        self.assertIsNone(self.node.leases.take(self.client, [b"q", b"r"], self.now_ms))
+        self.assertIsNone(self.node.leases.take(self.client, [b"q", b"r"]))
         for peer in self.peers:
             self.assertEqual([(b"q", 1), (b"r", 1)], self.requests(peer))
 
