@@ -9,6 +9,7 @@ from disque_tx.messages.bus import (
     CAN_LOADED,
     CAN_MATCH,
     CAN_QUERY,
+    CAN_REPAIR,
     CAN_TABLES,
     PING,
     PONG,
@@ -42,7 +43,7 @@ class FeatureTests(PeerCase):
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
-        features |= CAN_ASK
+        features |= CAN_ASK | CAN_REPAIR
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

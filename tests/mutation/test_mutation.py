@@ -126,7 +126,7 @@ class OperatorTests(SynchronousTestCase):
 class RunTests(SynchronousTestCase):
     """Samples, and tests on a mutant in its own process."""
 
-    path = PACKAGE / "core" / "addresses.py"
+    path = PACKAGE / "core" / "nodes" / "addresses.py"
 
     def test_sample(self) -> None:
         """A seed always gives the same sample, so that others can examine the survivors."""
@@ -144,7 +144,8 @@ class RunTests(SynchronousTestCase):
         """Most mutants are caught by the tests of their own module, within a second."""
         own, beside, others = tests_for(self.path)
         self.assertEqual(["tests.core.nodes.test_addresses"], own)
-        self.assertIn("tests.core.delivery.test_acks", beside)
+        self.assertIn("tests.core.nodes.test_membership", beside)
+        self.assertIn("tests.core.delivery.test_acks", others)
         self.assertIn("tests.core.unique.test_keys", others)
         self.assertIn("tests.stateful.test_node", others)
         every = [*own, *beside, *others]
@@ -153,16 +154,21 @@ class RunTests(SynchronousTestCase):
     def test_importing_tests(self) -> None:
         """Tests that import a module are run on its mutants, wherever they are; and those that
         import what uses it."""
-        self.assertIn("tests.text.test_globs", tests_for(PACKAGE / "globs.py")[0])
-        self.assertIn("tests.wire.bus.test_parser", tests_for(PACKAGE / "messages.py")[0])
+        self.assertIn("tests.text.test_globs", tests_for(PACKAGE / "text" / "globs.py")[0])
         self.assertIn(
-            "tests.core.delivery.test_acks", tests_for(PACKAGE / "core" / "keys" / "keeper.py")[-1]
+            "tests.wire.bus.test_parser", tests_for(PACKAGE / "messages" / "records.py")[0]
+        )
+        self.assertIn(
+            "tests.core.delivery.test_acks",
+            tests_for(PACKAGE / "core" / "unique" / "keeper.py")[-1],
         )
 
     def test_users_only(self) -> None:
         """Tests that have nothing to do with a module are not run on its mutants, of which each
         may take seconds only."""
-        every = [test for lot in tests_for(PACKAGE / "wire" / "queuedfile.py") for test in lot]
+        every = [
+            test for lot in tests_for(PACKAGE / "wire" / "files" / "queued.py") for test in lot
+        ]
         self.assertIn("tests.engine.aof.test_queued", every)
         self.assertNotIn("tests.commands.server.test_cluster", every)
 
@@ -237,7 +243,7 @@ class BrokenTests(SynchronousTestCase):
 class AttemptTests(SynchronousTestCase):
     """Tests on a mutant, in a process of their own."""
 
-    path = PACKAGE / "core" / "addresses.py"
+    path = PACKAGE / "core" / "nodes" / "addresses.py"
 
     def tried(self, *lots: tuple[str, int, list[str], int], path: str = "") -> list[object]:
         """What becomes of mutants: module, number, tests and their processor time in seconds for

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
 from disque_tx.services.processes.channel import Message
+from disque_tx.services.processes.gathering import ENDED
 from disque_tx.services.processes.parent import parent
 from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.joining import PATIENCE_S
@@ -109,12 +110,12 @@ class ParentTests(SynchronousTestCase):
     def test_questions(self) -> None:
         """One process asks all others, and gets their answers; nobody else does."""
         self.open(1, 2, 3)
-        self.children[1].say(["ask", 7, "figures"])
+        self.children[1].say(["ask", 7, {}])
         asked = [child.took("asked") for child in self.children]
-        self.assertEqual([[[2, 7, "figures"]], [], [[2, 7, "figures"]]], asked)
+        self.assertEqual([[[2, 7]], [], [[2, 7]]], asked)
         self.children[2].say(["answer", 2, 7, "these"])
         answered = [child.took("answered") for child in self.children]
-        self.assertEqual([[], [[3, 7, "these"]], []], answered)
+        self.assertEqual([[], [[ENDED, 7, None], [3, 7, "these"]], []], answered)
 
     def test_not_taken(self) -> None:
         """A connection that a process did not take before it ended is served by another one."""

@@ -8,10 +8,13 @@ from disque_tx.protocols.http.api.base.values import NODES, NUMBER, ROOT, TEXT, 
 from disque_tx.protocols.http.server.asking import SCOPE, ask, scope_of, source
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.routes import Parameter, Route
+from disque_tx.protocols.http.server.slices import Share
 
 _CLIENTS_MAX: Final = 1_000
 #: Clients, and entries of the slow log, of one question.
 _ROWS: Final = 100
+#: A client costs as much as examining so many bytes.
+_CLIENT_BYTES: Final = 1_024
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
 #: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
 _NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
@@ -46,7 +49,7 @@ async def clients(exchange: Exchange) -> dict[str, Any]:
     left, offset = exchange.number("limit"), exchange.number("offset")
     asked = await ask(exchange, scope_of(exchange), b"CLIENTS", b"0", b"1")
     rows: list[dict[str, Any]] = []
-    total = 0
+    total, share = 0, Share(exchange.slices)
     for node, (count, _lines) in asked.answers.items():
         total += count
         first, offset = min(offset, count), max(0, offset - count)
@@ -56,6 +59,7 @@ async def clients(exchange: Exchange) -> dict[str, Any]:
             asked.miss(answer)
             _count, lines = answer.answers.get(node, (0, []))
             rows += [{**_client(text(line)), **source(exchange, node)} for line in lines]
+            await share.spend(len(lines) * _CLIENT_BYTES)
             if len(lines) < some:
                 break
             first, left = first + some, left - some
