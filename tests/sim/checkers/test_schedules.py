@@ -82,6 +82,17 @@ class KeptTests(ScheduleCase):
         self.record.watched[_NAME, 2, _ORIGIN] = other
         self.assertEqual(1, self.found(OccurrencesKept()))
 
+    def test_not_known_to_be_replaced(self) -> None:
+        """What another definition makes where it is not known to be replaced is not missed; one
+        that had ended before excuses nothing."""
+        rare = Definition(b"EVERY 900", b"", b"all", AddRequest(b"q", b""), _START_S)
+        other = WatchedSchedule(_NAME, rare)
+        other.last_s, other.known_us = _START_S, [(_START_S, 0)]
+        self.record.watched[_NAME, 0, _ORIGIN] = other
+        self.assertEqual(3, self.found(OccurrencesKept()))
+        other.last_s = _START_S + 3
+        self.assertEqual(0, self.found(OccurrencesKept()))
+
     def test_clock(self) -> None:
         """Nothing is promised when a clock was set."""
         self.run_.machines[0].clocks.shifts_us.add(S)

@@ -34,7 +34,8 @@ def _id_start(watched: WatchedSchedule, time_s: int) -> bytes:
 class OccurrencesKept(Checker):
     """What the nodes know as made was delivered, unless more nodes lost their memory since it was
     due than there were copies; or a clock was set, for what is missed for too long is left out; or
-    the definition had been replaced, and came back from a disk that did not know that."""
+    another definition was in force at the same time, which came back from a disk, or was not known
+    to be replaced everywhere."""
 
     def judge(self, run: Stage) -> list[str]:
         """Occurrences that were never delivered."""
@@ -63,12 +64,16 @@ class OccurrencesKept(Checker):
 
     @staticmethod
     def _replaced(record: ScheduleRecord, watched: WatchedSchedule, time_s: int) -> bool:
-        """Whether another definition was in force before the occurrence was known as made."""
+        """Whether another definition was in force before the occurrence was known as made: it came
+        into force meanwhile, or made what was due then or later, because a node did not know yet,
+        or no more, that it had been replaced."""
         known_us = min(known_us for last_s, known_us in watched.known_us if last_s >= time_s)
+        first_us = watched.known_us[0][1]
         return any(
-            watched.known_us[0][1] < other.known_us[0][1] < known_us
+            other.known_us[0][1] < known_us
+            and (first_us < other.known_us[0][1] or other.last_s >= time_s)
             for other in record.watched.values()
-            if other.name == watched.name and other.known_us
+            if other is not watched and other.name == watched.name and other.known_us
         )
 
 
