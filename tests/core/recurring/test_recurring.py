@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.recurring.recurring import (
     LATE_S,
     MADE_UP_MAX,
@@ -11,7 +12,8 @@ from disque_tx.core.recurring.recurring import (
 )
 from disque_tx.core.tables.calendar import NEVER, Calendar
 from disque_tx.core.tables.definition import ALL, LAST, ONE, SKIP, Definition
-from disque_tx.messages.bus import CAN_TABLES, GOTJOB, JobsMessage
+from disque_tx.messages.bus import JobsMessage
+from disque_tx.messages.bustypes import CAN_TABLES, GOTJOB
 from disque_tx.messages.nodes import FAIL, PFAIL
 from disque_tx.messages.tables import Register, TableChange
 from tests.core.bench import UNIX_S, NodeCase
@@ -478,6 +480,47 @@ class SeveralNodesTests(ConnectedCase):
         self.pass_ms(20)
         self.assertEqual((0, []), (len(self.node.jobs), self.sent_names(B)))
         self.assertFalse(self.node.waiters.copies)
+
+    def delete_under_way(self) -> Job:
+        """A schedule is deleted while the job of its occurrence waits for its copies."""
+        self.set(name=self.mine, replicate=2)
+        self.pass_to(MINUTE_S)
+        job = next(iter(self.node.waiters.copies.values())).job
+        table, wall_s = self.node.timetable, self.wall_us // 1_000_000
+        table.apply(table.plan_del(self.mine, self.node.id, wall_s), wall_s)
+        return job
+
+    def confirm(self, job: Job) -> None:
+        """The job has its copies."""
+        self.receive_signal(B if B in job.nodes else C, GOTJOB, job.id)
+        self.pass_ms(20)
+
+    def test_deleted_under_way(self) -> None:
+        """The job of a schedule that is deleted while it gets its copies is delivered, and nothing
+        is noted of an occurrence that no schedule has any more."""
+        self.confirm(self.delete_under_way())
+        self.assertEqual(1, self.length())
+        self.assertEqual([], [one for one in self.node.timetable.registers.all() if one.value])
+
+    def test_replaced_under_way(self) -> None:
+        """A schedule that takes the place of another one whose job gets its copies has no
+        occurrence yet."""
+        job = self.delete_under_way()
+        self.set(b"EVERY 100", name=self.mine)
+        self.confirm(job)
+        self.assertEqual((1, 0), (self.length(), self.last_s(self.mine)))
+
+    def test_many_changes(self) -> None:
+        """A schedule that was deleted makes nothing, also when more have changed than are taken up
+        in a turn."""
+        self.set(name=self.mine, replicate=1)
+        self.pass_ms(20)
+        table, wall_s = self.node.timetable, self.wall_us // 1_000_000
+        for number in range(10 * PER_TURN):
+            self.set(b"never", name=b"other%d" % number)
+        table.apply(table.plan_del(self.mine, self.node.id, wall_s), wall_s)
+        self.pass_to(MINUTE_S)
+        self.assertEqual(0, self.length())
 
     def test_same_job(self) -> None:
         """A node that has a copy of the job that another one made of an occurrence adds no second

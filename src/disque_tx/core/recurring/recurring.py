@@ -37,7 +37,7 @@ from disque_tx.core.tables.calendar import NEVER, Calendar
 from disque_tx.core.tables.definition import ALL, ONE, Definition
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
-from disque_tx.messages.bus import CAN_TABLES
+from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.messages.records import WAIT_REPL
 
 #: Schedules looked at in one turn.
@@ -162,7 +162,7 @@ class Recurring(Part, CopiesWatcher):
                 break
             look_s, name = heappop(self._heap)
             upcoming = self._upcoming.get(name)
-            if upcoming is not None and upcoming.look_s == look_s:
+            if upcoming is not None and upcoming.look_s == look_s and self._is_in_force(upcoming):
                 upcoming.look_s = NEVER
                 self._look(upcoming)
 
@@ -197,6 +197,10 @@ class Recurring(Part, CopiesWatcher):
                 # Another node has made it; it is nobody's any more here.
                 self._give_up(upcoming)
                 self._done(upcoming, done_s)
+
+    def _is_in_force(self, upcoming: Upcoming) -> bool:
+        """Whether it was not deleted or replaced, which may still be to be taken up."""
+        return self._table.definitions.get(upcoming.name) is upcoming.definition
 
     def _drop(self, upcoming: Upcoming) -> None:
         """The schedule is gone, or is another one now. A job that is under way is made still."""
@@ -316,6 +320,8 @@ class Recurring(Part, CopiesWatcher):
         if upcoming is None:
             return
         upcoming.pending = b""
+        if not self._is_in_force(upcoming):
+            return
         if made:
             self._made(upcoming, self._jobs.get(job_id))
         else:
