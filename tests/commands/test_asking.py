@@ -11,7 +11,8 @@ from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.asked import ask_words
-from disque_tx.messages.bus import CAN_ASK, CAN_LOADED, CAN_QUERY, REPORT, QueryMessage
+from disque_tx.messages.bus import QueryMessage
+from disque_tx.messages.bustypes import CAN_ASK, CAN_LOADED, CAN_QUERY, REPORT
 from tests.commands.desk import ME
 from tests.commands.jobs.test_counting import OverviewCase
 from tests.core.counting.test_questions import QuestionCase

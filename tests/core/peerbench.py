@@ -8,15 +8,8 @@ from typing import Any
 
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.job import Job
-from disque_tx.messages.bus import (
-    GOTJOB,
-    TYPE_NAMES,
-    BusSink,
-    JobSignal,
-    JobsMessage,
-    Message,
-    QueueSignal,
-)
+from disque_tx.messages.bus import BusSink, JobSignal, JobsMessage, Message, QueueSignal
+from disque_tx.messages.bustypes import GOTJOB, TYPE_NAMES
 from disque_tx.messages.nodes import LEAVING, MYSELF, Link, NodeEntry
 from disque_tx.messages.records import DELIVERED, JobRecord
 from disque_tx.wire.bus.parser import encode

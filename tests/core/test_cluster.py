@@ -11,18 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.messages.bus import (
-    GOTJOB,
-    MEET,
-    PING,
-    PONG,
-    TYPE_NAMES,
-    Gossip,
-    GossipEntry,
-    JobSignal,
-    Message,
-    NodeFailed,
-)
+from disque_tx.messages.bus import Gossip, GossipEntry, JobSignal, Message, NodeFailed
+from disque_tx.messages.bustypes import GOTJOB, MEET, PING, PONG, TYPE_NAMES
 from disque_tx.messages.nodes import (
     FAIL,
     HANDSHAKE,

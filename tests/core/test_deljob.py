@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from disque_tx.core.jobs.job import Job
-from disque_tx.messages.bus import DELJOB, GOTACK, REPLJOB, SETACK, YOURJOBS
+from disque_tx.messages.bustypes import DELJOB, GOTACK, REPLJOB, SETACK, YOURJOBS
 from disque_tx.messages.records import ACKED
 from tests.core.bench import ME
 from tests.core.delivery.test_acks import UNKNOWN, AckCase

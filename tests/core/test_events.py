@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.core.eviction import evict
-from disque_tx.messages.bus import DELJOB, GOTJOB, NEEDJOBS, YOURJOBS, JobSignal, QueueSignal
+from disque_tx.messages.bus import JobSignal, QueueSignal
+from disque_tx.messages.bustypes import DELJOB, GOTJOB, NEEDJOBS, YOURJOBS
 from tests.core.bench import NodeCase, add_request, make_job
 from tests.core.peerbench import B, C, PeerCase
 from tests.core.recordedevents import RecordedEvents

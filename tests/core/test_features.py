@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from disque_tx.messages.bus import (
+from disque_tx.messages.bus import Gossip
+from disque_tx.messages.bustypes import (
     CAN_ASK,
     CAN_BULK,
     CAN_KEYS,
@@ -13,7 +14,6 @@ from disque_tx.messages.bus import (
     CAN_TABLES,
     PING,
     PONG,
-    Gossip,
 )
 from disque_tx.messages.nodes import Link
 from tests.core.peerbench import B, C, PeerCase

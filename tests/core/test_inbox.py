@@ -9,13 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.nodes.duplicateids import START_SPAN
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import (
+from disque_tx.messages.bus import NOREPLY, Gossip, JobSignal, NodeFailed, QueueSignal
+from disque_tx.messages.bustypes import (
     DELJOB,
     ENQUEUE,
     GOTACK,
     GOTJOB,
     NEEDJOBS,
-    NOREPLY,
     PAUSE,
     PING,
     REPLJOB,
@@ -23,12 +23,8 @@ from disque_tx.messages.bus import (
     WILLQUEUE,
     WORKING,
     YOURJOBS,
-    Gossip,
-    JobSignal,
-    NodeFailed,
-    QueueSignal,
 )
-from disque_tx.messages.bus import QUEUED as QUEUED_THERE
+from disque_tx.messages.bustypes import QUEUED as QUEUED_THERE
 from disque_tx.messages.nodes import FAIL, MYSELF, Link
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME

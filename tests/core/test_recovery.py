@@ -8,8 +8,8 @@ from disque_tx.core.adding.replication import life_s
 from disque_tx.core.jobs.job import whole_life_s
 from disque_tx.core.recovery import RESUME_MS, load, resume
 from disque_tx.errors import PeerError
-from disque_tx.messages.bus import QUEUED as NOW_QUEUED
-from disque_tx.messages.bus import SETACK, WILLQUEUE, WORKING
+from disque_tx.messages.bustypes import QUEUED as NOW_QUEUED
+from disque_tx.messages.bustypes import SETACK, WILLQUEUE, WORKING
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL, JobRecord
 from tests.core.bench import ME, UNIX_S, MemoryLog, NodeCase, copied
 from tests.core.peerbench import B, PeerCase, peer_job

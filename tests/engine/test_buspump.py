@@ -14,17 +14,8 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.buspump import BusPump, Received
 from disque_tx.engine.linkend import LinkEnd
-from disque_tx.messages.bus import (
-    DELJOB,
-    GOTACK,
-    GOTJOB,
-    NOREPLY,
-    REPLJOB,
-    SETACK,
-    Gossip,
-    JobCopy,
-    Sender,
-)
+from disque_tx.messages.bus import NOREPLY, Gossip, JobCopy, Sender
+from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK
 from disque_tx.messages.nodes import MYSELF
 from disque_tx.messages.records import JOB_ID_LENGTH
 from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, encode

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from disque_tx.errors import PeerError
 from disque_tx.messages.bus import (
-    GOTJOB,
-    SETACK,
     Bulk,
     Gossip,
     GossipEntry,
@@ -23,6 +21,7 @@ from disque_tx.messages.bus import (
     NodeFailed,
     QueueSignal,
 )
+from disque_tx.messages.bustypes import GOTJOB, SETACK
 from disque_tx.messages.nodes import MYSELF
 from disque_tx.messages.records import DELIVERED, JobRecord
 from disque_tx.messages.tables import Register, TableChange, TableDigest, TablePull

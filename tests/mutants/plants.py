@@ -8,7 +8,8 @@ from typing import Any, Final
 from disque_tx.core.delivery.holders import wins
 from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE
 from disque_tx.core.queues.endings import EXPIRED
-from disque_tx.messages.bus import GOTJOB, INCR_DELIV, INCR_NACKS, KEY_COPY, NOREPLY, WORKING
+from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, NOREPLY
+from disque_tx.messages.bustypes import GOTJOB, KEY_COPY, WORKING
 from disque_tx.messages.events import NO_REASON
 from disque_tx.messages.keys import FREE, GRANTED, HELD, LAST
 from disque_tx.messages.records import ACTIVE, DELIVERED, QUEUED, WAIT_REPL

@@ -10,6 +10,15 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.messages.bus import (
+    Gossip,
+    GossipEntry,
+    JobSignal,
+    JobsMessage,
+    Message,
+    NodeFailed,
+    QueueSignal,
+)
+from disque_tx.messages.bustypes import (
     GOTJOB,
     MEET,
     NEEDJOBS,
@@ -19,13 +28,6 @@ from disque_tx.messages.bus import (
     REPLJOB,
     WORKING,
     YOURJOBS,
-    Gossip,
-    GossipEntry,
-    JobSignal,
-    JobsMessage,
-    Message,
-    NodeFailed,
-    QueueSignal,
 )
 from disque_tx.messages.records import JobRecord
 from disque_tx.wire.bus.parser import encode

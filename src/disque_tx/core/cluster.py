@@ -30,7 +30,8 @@ from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.exchange import Exchanges
-from disque_tx.messages.bus import MEET, PING, PONG, Gossip, Message, NodeFailed
+from disque_tx.messages.bus import Gossip, Message, NodeFailed
+from disque_tx.messages.bustypes import MEET, PING, PONG
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.messages.nodes import MEET as INTRODUCE
 

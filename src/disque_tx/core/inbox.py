@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mypy_extensions import i64
 
 from disque_tx.core.adding.replication import Replication
@@ -23,13 +25,6 @@ from disque_tx.core.queues.queues import PAUSE_ALL
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
 from disque_tx.messages.bus import (
-    DELJOB,
-    GOTACK,
-    GOTJOB,
-    NEEDJOBS,
-    NEEDMATCH,
-    REPLJOB,
-    SETACK,
     Gossip,
     JobSignal,
     JobsMessage,
@@ -38,10 +33,36 @@ from disque_tx.messages.bus import (
     QueryMessage,
     QueueSignal,
 )
+from disque_tx.messages.bustypes import (
+    DELJOB,
+    ENQUEUE,
+    FAIL,
+    GOTACK,
+    GOTJOB,
+    KEY_ANSWER,
+    KEY_CHECK,
+    KEY_COPY,
+    KEY_RESERVE,
+    NEEDJOBS,
+    NEEDMATCH,
+    PAUSE,
+    QUERY,
+    QUEUED,
+    REPLJOB,
+    REPORT,
+    SETACK,
+    TABLE_CHANGE,
+    TABLE_DIGEST,
+    TABLE_PULL,
+    WILLQUEUE,
+    WORKING,
+    YOURJOBS,
+)
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import JobRecord
-from disque_tx.messages.tables import TableChange, TableDigest, TablePull
+
+Handler = Callable[[NodeEntry, Link, Message], None]
 
 
 class Inbox:
@@ -70,10 +91,23 @@ class Inbox:
         self._asking = asking
         self._keys = keys
         self._pausing = state.pausing
+        #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
+        self._handlers: dict[int, Handler] = {
+            **dict.fromkeys((GOTJOB, SETACK, GOTACK, DELJOB), self._signalled),
+            **dict.fromkeys((QUEUED, WORKING, WILLQUEUE, ENQUEUE), self._of_holder),
+            REPLJOB: self._copied,
+            YOURJOBS: self._given,
+            NEEDJOBS: self._needed,
+            PAUSE: self._paused,
+            **dict.fromkeys((TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL), self._about_tables),
+            NEEDMATCH: self._matching_needed,
+            **dict.fromkeys((QUERY, REPORT), self._questioned),
+            **dict.fromkeys((KEY_RESERVE, KEY_ANSWER, KEY_COPY, KEY_CHECK), self._about_keys),
+            FAIL: self._failed,
+        }
 
     def receive(self, link: Link, message: Message) -> None:
         """Take one message that came on ``link``."""
-        wall_us = self._turn.wall_us
         usual = link.entry is None and message.sender == link.speaker
         if not usual and not self._cluster.bind(link, message):
             self._cluster.refused(link, message)
@@ -84,36 +118,72 @@ class Inbox:
         sender = self._membership.nodes.get(message.sender)
         if sender is None or not link.speaker or link.muted:
             return
-        if isinstance(message, JobSignal):
-            if not self.signal(sender, message.type, message.job_id, message.aux):
-                self._holders.receive(sender, message)
-        elif isinstance(message, JobsMessage):
-            if message.type != REPLJOB:
-                late = is_replaced(sender, link)
-                self._federation.take(sender, message, late)
-            elif message.announced == 1 and message.jobs:
-                record, life_s = message.jobs[0], message.lives_s[0]
-                mflags = message.mflags
-                self.copy(sender, link, record, life_s, mflags)
-        elif isinstance(message, QueueSignal):
-            if message.type == NEEDJOBS:
-                self._federation.give(sender, message)
-            else:
-                pause = Pause(message.aux & PAUSE_ALL, b"node " + sender.id, wall_us // 1_000_000)
-                self._pausing.command(message.queue, pause)
-                if self._pausing.unsaved:
-                    self._membership.changed = True
-        elif isinstance(message, TableChange | TableDigest | TablePull):
-            self._exchanges.receive(sender, message, wall_us // 1_000_000)
-        elif isinstance(message, QueryMessage):
-            if message.type == NEEDMATCH:
-                self._asking.give(sender, message)
-            else:
-                self._overview.receive(sender, message)
-        elif isinstance(message, KeyMessage):
-            self._keys.receive(sender, message)
-        elif isinstance(message, NodeFailed):
-            self._cluster.failed(message)
+        handle = self._handlers.get(int(message.type))
+        if handle is not None:
+            handle(sender, link, message)
+
+    # -- by type -----------------------------------------------------------------------------
+
+    def _signalled(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """GOTJOB, SETACK, GOTACK, DELJOB."""
+        assert isinstance(message, JobSignal)
+        self.signal(sender, message.type, message.job_id, message.aux)
+
+    def _of_holder(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """QUEUED, WORKING, WILLQUEUE, ENQUEUE."""
+        assert isinstance(message, JobSignal)
+        self._holders.receive(sender, message)
+
+    def _copied(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """REPLJOB."""
+        assert isinstance(message, JobsMessage)
+        if message.announced == 1 and message.jobs:
+            self.copy(sender, link, message.jobs[0], message.lives_s[0], message.mflags)
+
+    def _given(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """YOURJOBS."""
+        assert isinstance(message, JobsMessage)
+        self._federation.take(sender, message, is_replaced(sender, link))
+
+    def _needed(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """NEEDJOBS."""
+        assert isinstance(message, QueueSignal)
+        self._federation.give(sender, message)
+
+    def _paused(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """PAUSE."""
+        assert isinstance(message, QueueSignal)
+        time_s = self._turn.wall_us // 1_000_000
+        pause = Pause(message.aux & PAUSE_ALL, b"node " + sender.id, time_s)
+        self._pausing.command(message.queue, pause)
+        if self._pausing.unsaved:
+            self._membership.changed = True
+
+    def _about_tables(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """TABLE CHANGE, TABLE DIGEST, TABLE PULL."""
+        self._exchanges.receive(sender, message, self._turn.wall_us // 1_000_000)
+
+    def _matching_needed(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """NEEDMATCH."""
+        assert isinstance(message, QueryMessage)
+        self._asking.give(sender, message)
+
+    def _questioned(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """QUERY, REPORT."""
+        assert isinstance(message, QueryMessage)
+        self._overview.receive(sender, message)
+
+    def _about_keys(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """KEY RESERVE, KEY ANSWER, KEY COPY, KEY CHECK."""
+        assert isinstance(message, KeyMessage)
+        self._keys.receive(sender, message)
+
+    def _failed(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """FAIL."""
+        assert isinstance(message, NodeFailed)
+        self._cluster.failed(message)
+
+    # -- without objects ---------------------------------------------------------------------
 
     def speaker(self, link: Link) -> NodeEntry | None:
         """The node in the table whose messages about jobs are taken on a link that it made, and on

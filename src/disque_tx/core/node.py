@@ -46,7 +46,7 @@ from disque_tx.core.redelivery.retries import BY_POLICY, Retries
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
 from disque_tx.errors import CommandError
-from disque_tx.messages import bus as busmessages
+from disque_tx.messages import bustypes
 from disque_tx.messages.bus import Bulk, Message, QueueSignal
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import QUEUED, IdSource, JobRecord
@@ -285,12 +285,12 @@ class Node:
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
-        self.peers.broadcast(QueueSignal(busmessages.PAUSE, name, flags))
+        self.peers.broadcast(QueueSignal(bustypes.PAUSE, name, flags))
 
     def pause_processes(self, name: bytes, flags: i64) -> None:
         """Ask the other processes of this daemon to do that."""
         for node_id in self.membership.siblings:
-            self.peers.send(node_id, QueueSignal(busmessages.PAUSE, name, flags))
+            self.peers.send(node_id, QueueSignal(bustypes.PAUSE, name, flags))
 
     # -- clients and time --------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 from disque_tx.core.node import Node
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.engine.turns import OutgoingLinks
-from disque_tx.messages.bus import CAN_BULK, CAN_KEYS, CAN_QUERY, CAN_TABLES
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.wire.bus.parser import PEER_BYTES_MAX
 from disque_tx.wire.bus.writer import BusWriter
@@ -87,10 +86,7 @@ class BusLinks(OutgoingLinks):
         local_ip = end.connection.local_ip()
         link = Link(end.writer, entry, end.peer_ip, local_ip, node.now_ms, self._epoch)
         end.link = link
-        end.parser.bulk = node.membership.features & CAN_BULK != 0
-        end.parser.tables = node.membership.features & CAN_TABLES != 0
-        end.parser.queries = node.membership.features & CAN_QUERY != 0
-        end.parser.keys = node.membership.features & CAN_KEYS != 0
+        end.parser.features = node.membership.features
         self._up[end.writer] = end
         if entry is not None:
             node.cluster.link_up(entry, link)

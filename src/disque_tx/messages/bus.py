@@ -14,51 +14,12 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disque_tx.messages.bustypes import (
+    BULK,
+    FAIL,
+    REPLJOB,
+)
 from disque_tx.messages.records import JobRecord
-
-# Message types (section 3).
-PING: Final = 0
-PONG: Final = 1
-MEET: Final = 2
-FAIL: Final = 3
-REPLJOB: Final = 4
-GOTJOB: Final = 5
-ENQUEUE: Final = 6
-QUEUED: Final = 7
-SETACK: Final = 8
-WILLQUEUE: Final = 9
-GOTACK: Final = 10
-DELJOB: Final = 11
-NEEDJOBS: Final = 12
-YOURJOBS: Final = 13
-WORKING: Final = 14
-PAUSE: Final = 15
-#: The first type that is ours. 32 to 34 are about tables that all nodes have alike: see
-#: ``tablemessages``.
-OWN_TYPES: Final = 32
-TABLE_CHANGE: Final = 32
-TABLE_DIGEST: Final = 33
-TABLE_PULL: Final = 34
-BULK: Final = 35
-#: About keys of jobs: see ``keymessages``.
-KEY_RESERVE: Final = 36
-KEY_ANSWER: Final = 37
-KEY_COPY: Final = 38
-KEY_CHECK: Final = 39
-#: Jobs of queues that match are wanted.
-NEEDMATCH: Final = 40
-#: A question about queues, and the answer.
-QUERY: Final = 44
-REPORT: Final = 45
-TYPE_NAMES: Final = (
-    *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
-    *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
-)
-
-_OWN_NAMES: Final = (
-    *("TABLE CHANGE", "TABLE DIGEST", "TABLE PULL", "BULK"),
-    *("KEY RESERVE", "KEY ANSWER", "KEY COPY", "KEY CHECK"),
-)
 
 # Message flags, ``mflags`` (section 3).
 NOREPLY: Final = 1
@@ -67,29 +28,6 @@ INCR_DELIV: Final = 4
 
 #: Why a job is queued, in the aux of QUEUED: its RETRY was over. Originals send and see 0.
 BY_RETRY: Final = 1
-
-# Feature bits (section 21.1).
-CAN_TABLES: Final = 1
-CAN_BULK: Final = 2
-CAN_KEYS: Final = 4
-CAN_QUERY: Final = 8
-CAN_MATCH: Final = 16
-CAN_LOADED: Final = 128
-CAN_REPAIR: Final = 256
-CAN_ASK: Final = 512
-
-
-def type_name(kind: i64) -> str:
-    """The name of a message type, for people."""
-    if kind < len(TYPE_NAMES):
-        return TYPE_NAMES[kind]
-    if OWN_TYPES <= kind < OWN_TYPES + len(_OWN_NAMES):
-        return _OWN_NAMES[kind - OWN_TYPES]
-    if kind == NEEDMATCH:
-        return "NEEDMATCH"
-    if kind in (QUERY, REPORT):
-        return "QUERY" if kind == QUERY else "REPORT"
-    return f"type {kind}"
 
 
 @mypyc_attr(acyclic=True)

@@ -9,7 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.messages.bus import TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL, Message
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL
 
 #: The table of policies, and that of schedules; others may follow.
 POLICIES: Final = 1

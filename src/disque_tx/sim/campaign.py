@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.messages.bus import BULK, OWN_TYPES, TYPE_NAMES, type_name
+from disque_tx.messages.bustypes import BULK, OWN_TYPES, TYPE_NAMES, type_name
 from disque_tx.sim.checkers import all_checkers
 from disque_tx.sim.faults.plan import FAULTS
 from disque_tx.sim.run import Run

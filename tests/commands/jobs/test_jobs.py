@@ -16,7 +16,7 @@ from disque_tx.commands.jobs.jobs import (
 )
 from disque_tx.commands.jobs.retries import nack
 from disque_tx.core.base.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, NOT_BLOCKED
-from disque_tx.messages.bus import TYPE_NAMES
+from disque_tx.messages.bustypes import TYPE_NAMES
 from disque_tx.messages.nodes import Link, NodeEntry
 from tests.commands.desk import DeskCase
 from tests.core.peerbench import B, SentMessages

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import GOTJOB
+from disque_tx.messages.bustypes import GOTJOB
 from disque_tx.messages.nodes import FAIL
 from disque_tx.messages.records import ACTIVE, QUEUED
 from tests.core.bench import ME

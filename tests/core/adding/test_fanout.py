@@ -7,7 +7,8 @@ from disque_tx.core.base.client import BLOCKED_TASK, NOT_BLOCKED, Client
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import DELJOB, GOTJOB, JobSignal
+from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.bustypes import DELJOB, GOTJOB
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, C, PeerCase
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.messages.bus import GOTJOB
+from disque_tx.messages.bustypes import GOTJOB
 from disque_tx.messages.records import QUEUED
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, D, PeerCase

@@ -9,17 +9,8 @@ from disque_tx.core.base.client import NOT_BLOCKED, REPLY_OFF, Client
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.recovery import load
-from disque_tx.messages.bus import (
-    DELJOB,
-    ENQUEUE,
-    GOTJOB,
-    NOREPLY,
-    REPLJOB,
-    SETACK,
-    YOURJOBS,
-    JobSignal,
-    JobsMessage,
-)
+from disque_tx.messages.bus import NOREPLY, JobSignal, JobsMessage
+from disque_tx.messages.bustypes import DELJOB, ENQUEUE, GOTJOB, REPLJOB, SETACK, YOURJOBS
 from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from tests.core.bench import ME, MemoryLog
 from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, peer_job

@@ -5,7 +5,8 @@ from __future__ import annotations
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.eviction import evict
 from disque_tx.core.queues.queues import Queues
-from disque_tx.messages.bus import DELJOB, NEEDJOBS, SETACK, WORKING, QueueSignal
+from disque_tx.messages.bus import QueueSignal
+from disque_tx.messages.bustypes import DELJOB, NEEDJOBS, SETACK, WORKING
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase
 

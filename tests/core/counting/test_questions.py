@@ -8,7 +8,8 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_ANY, FLUSH_LOADED, FLUSH_QUEUED
 from disque_tx.core.counting.listing import BY_NAME, BY_QUEUED, ListRequest
 from disque_tx.core.counting.questions import PROCESSES
-from disque_tx.messages.bus import (
+from disque_tx.messages.bus import Gossip, QueryMessage, QueueSignal
+from disque_tx.messages.bustypes import (
     CAN_LOADED,
     CAN_QUERY,
     DELJOB,
@@ -17,9 +18,6 @@ from disque_tx.messages.bus import (
     QUERY,
     REPORT,
     SETACK,
-    Gossip,
-    QueryMessage,
-    QueueSignal,
 )
 from disque_tx.messages.records import ACKED, ACTIVE
 from tests.core.bench import copied

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from disque_tx.commands.base.values import Error
 from disque_tx.core.jobs.job import Job
-from disque_tx.messages.bus import (
+from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.bustypes import (
     DELJOB,
     GOTACK,
     QUEUED,
@@ -15,7 +16,6 @@ from disque_tx.messages.bus import (
     WILLQUEUE,
     WORKING,
     YOURJOBS,
-    JobSignal,
 )
 from disque_tx.messages.records import ACKED, WAIT_REPL
 from tests.core.bench import ME

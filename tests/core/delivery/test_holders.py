@@ -10,17 +10,9 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.recovery import load
 from disque_tx.errors import CommandError
-from disque_tx.messages import bus as busmessages
-from disque_tx.messages.bus import (
-    BY_RETRY,
-    ENQUEUE,
-    INCR_DELIV,
-    INCR_NACKS,
-    REPLJOB,
-    WILLQUEUE,
-    WORKING,
-    JobSignal,
-)
+from disque_tx.messages import bustypes
+from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
+from disque_tx.messages.bustypes import ENQUEUE, REPLJOB, WILLQUEUE, WORKING
 from disque_tx.messages.records import ACTIVE, QUEUED
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, MemoryLog
@@ -86,14 +78,14 @@ class SameMomentTests(HolderCase):
         job = self.queued()
         self.assertEqual(1, job.deliveries)
         self.pass_ms(300)
-        self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual(1, job.deliveries)
 
     def test_delivered(self) -> None:
         """So it does when a client of this node was faster than the message."""
         job = self.queued()
         self.assertEqual([job.id], self.get(b"q"))
-        self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual(1, job.deliveries)
 
     def test_third(self) -> None:
@@ -101,7 +93,7 @@ class SameMomentTests(HolderCase):
         job = self.copy()
         self.pass_ms(9_400)
         for sender in (B, C):
-            self.receive_signal(sender, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+            self.receive_signal(sender, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.pass_ms(200)
         self.assertEqual(1, job.deliveries)
 
@@ -111,19 +103,19 @@ class SameMomentTests(HolderCase):
         job = self.copy(retry_s=1)
         for number in range(5):
             self.pass_ms(800)
-            self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+            self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.assertEqual(number + 1, job.deliveries)
 
     def test_by_command(self) -> None:
         """A job that a client queues at another node then is delivered once more."""
         job = self.queued()
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, bustypes.QUEUED, job.id, mflags=INCR_DELIV)
         self.assertEqual(2, job.deliveries)
 
     def test_nack(self) -> None:
         """A NACK right behind the delivery is a return of its own."""
         job = self.queued()
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS)
+        self.receive_signal(B, bustypes.QUEUED, job.id, mflags=INCR_NACKS)
         self.assertEqual((1, 1), (job.nacks, job.deliveries))
 
 
@@ -141,7 +133,7 @@ class RequeueTests(HolderCase):
         for peer in (B, C):
             message = self.sent_signal(peer)
             self.assertEqual(
-                (busmessages.QUEUED, INCR_DELIV, job.id),
+                (bustypes.QUEUED, INCR_DELIV, job.id),
                 (message.type, message.mflags, message.job_id),
             )
         self.assertEqual((QUEUED, 1), (job.state, job.deliveries))
@@ -165,9 +157,9 @@ class RequeueTests(HolderCase):
         """QUEUED from another holder postpones the job by RETRY here, and is counted."""
         job = self.copy()
         self.pass_ms(9_000)
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, bustypes.QUEUED, job.id, mflags=INCR_DELIV)
         self.assertEqual((10_000, 1, 0), (self.left_ms(job), job.deliveries, job.nacks))
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS)
+        self.receive_signal(B, bustypes.QUEUED, job.id, mflags=INCR_NACKS)
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
     def test_queued_elsewhere(self) -> None:
@@ -177,7 +169,7 @@ class RequeueTests(HolderCase):
         self.receive_signal(C, WILLQUEUE, job.id)
         for peer in (B, C):
             message = self.sent_signal(peer)
-            self.assertEqual((busmessages.QUEUED, 0), (message.type, message.mflags))
+            self.assertEqual((bustypes.QUEUED, 0), (message.type, message.mflags))
         self.assertEqual(1, job.deliveries)
 
     def test_asked_while_not_queued(self) -> None:
@@ -196,16 +188,16 @@ class RequeueTests(HolderCase):
         for peer in (winner, loser):
             if peer not in self.node.membership.nodes:
                 self.join(peer)
-        self.receive_signal(loser, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.receive_signal(loser, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual((QUEUED, 1), (job.state, job.deliveries))
-        self.receive_signal(winner, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.receive_signal(winner, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual((ACTIVE, 10_000, 1), (job.state, self.left_ms(job), job.deliveries))
         self.assertEqual([], self.get(b"q"))
 
     def test_both_counters(self) -> None:
         """One message may increment both counters."""
         job = self.copy()
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
+        self.receive_signal(B, bustypes.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
 
@@ -224,7 +216,7 @@ class WorkingTests(HolderCase):
         job = peer_job(1, (B, ME), retry_s=10)
         self.receive_jobs(B, REPLJOB, job)
         self.clear_sent()
-        self.receive_signal(C, busmessages.QUEUED, job.id)
+        self.receive_signal(C, bustypes.QUEUED, job.id)
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
@@ -253,7 +245,7 @@ class WorkingTests(HolderCase):
     def test_at_most_once(self) -> None:
         """A queued job with RETRY 0 stays: once taken out it would never come back."""
         job = self.job(self.status(self.begin_add(1, retry_s=0)))
-        for kind in (WORKING, busmessages.QUEUED):
+        for kind in (WORKING, bustypes.QUEUED):
             self.receive_signal(B, kind, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 
@@ -381,7 +373,7 @@ class UnknownTests(HolderCase):
 
     def test_ignored(self) -> None:
         """There is no reply, and no job is created."""
-        for kind in (ENQUEUE, busmessages.QUEUED, WILLQUEUE, WORKING):
+        for kind in (ENQUEUE, bustypes.QUEUED, WILLQUEUE, WORKING):
             self.receive_signal(B, kind, b"D-cccccccc-%024d-05a1" % 1)
             self.receive_signal(B, kind, b"\xff" * 40)
         self.assertEqual([], self.sent_to(B))

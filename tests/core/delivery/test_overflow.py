@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.core.queues.queues import PAUSE_OUT
 from disque_tx.messages import events
-from disque_tx.messages.bus import GOTJOB
+from disque_tx.messages.bustypes import GOTJOB
 from disque_tx.messages.records import ACKED, QUEUED
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase

@@ -9,16 +9,8 @@ from disque_tx.core.base.client import BLOCKED_GETJOB
 from disque_tx.core.getting.federation import BYTES_MAX, JOBS_MAX
 from disque_tx.core.nodes.handovers import GIVEN_MS
 from disque_tx.core.queues.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
-from disque_tx.messages.bus import (
-    DELJOB,
-    NEEDJOBS,
-    PAUSE,
-    REPLJOB,
-    SETACK,
-    YOURJOBS,
-    JobsMessage,
-    QueueSignal,
-)
+from disque_tx.messages.bus import JobsMessage, QueueSignal
+from disque_tx.messages.bustypes import DELJOB, NEEDJOBS, PAUSE, REPLJOB, SETACK, YOURJOBS
 from disque_tx.messages.records import ACTIVE, QUEUED, WAIT_REPL
 from tests.core.bench import ME
 from tests.core.peerbench import PEER, B, C, FlowCase, PeerCase, peer_job

@@ -5,17 +5,8 @@ from __future__ import annotations
 from disque_tx.core.getting.patterndemand import NEW_AT_ONCE, WAITING_MAX
 from disque_tx.core.queues.index import GLOBS_MAX
 from disque_tx.core.queues.queues import PAUSE_OUT
-from disque_tx.messages.bus import (
-    CAN_MATCH,
-    NEEDJOBS,
-    NEEDMATCH,
-    PONG,
-    YOURJOBS,
-    Gossip,
-    JobsMessage,
-    QueryMessage,
-    QueueSignal,
-)
+from disque_tx.messages.bus import Gossip, JobsMessage, QueryMessage, QueueSignal
+from disque_tx.messages.bustypes import CAN_MATCH, NEEDJOBS, NEEDMATCH, PONG, YOURJOBS
 from disque_tx.messages.nodes import LEAVING
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, PeerCase, peer_job

@@ -10,7 +10,7 @@ from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.node import Node
 from disque_tx.core.queues.queues import IDLE_MS
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import ENQUEUE, GOTJOB, QUEUED, REPLJOB
+from disque_tx.messages.bustypes import ENQUEUE, GOTJOB, QUEUED, REPLJOB
 from tests.core.bench import ME, NodeCase
 from tests.core.peerbench import B, PeerCase, peer_job
 

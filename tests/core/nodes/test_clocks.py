@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.core.nodes.clocks import Clocks
-from disque_tx.messages.bus import CAN_TABLES, PONG, Gossip
+from disque_tx.messages.bus import Gossip
+from disque_tx.messages.bustypes import CAN_TABLES, PONG
 from disque_tx.messages.nodes import FAIL
 from tests.core.peerbench import B, C, D, PeerCase
 

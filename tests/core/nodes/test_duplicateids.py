@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from disque_tx.core.nodes.duplicateids import START_SPAN, TWIN
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import GOTJOB, PING, PONG, Gossip, JobSignal
+from disque_tx.messages.bus import Gossip, JobSignal
+from disque_tx.messages.bustypes import GOTJOB, PING, PONG
 from disque_tx.messages.nodes import MYSELF, Link, NodeEntry
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, PeerCase, SentMessages

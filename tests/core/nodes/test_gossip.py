@@ -10,7 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.nodes.gossip import described, longest_silent, news, selection, silent
 from disque_tx.core.nodes.membership import Membership
-from disque_tx.messages.bus import PING, BusSink
+from disque_tx.messages.bus import BusSink
+from disque_tx.messages.bustypes import PING
 from disque_tx.messages.nodes import (
     FAIL,
     HANDSHAKE,

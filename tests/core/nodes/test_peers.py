@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.nodes.peers import Received
-from disque_tx.messages.bus import DELJOB, ENQUEUE, PAUSE, JobSignal, QueueSignal
+from disque_tx.messages.bus import JobSignal, QueueSignal
+from disque_tx.messages.bustypes import DELJOB, ENQUEUE, PAUSE
 from disque_tx.messages.nodes import HANDSHAKE, LEAVING, MYSELF
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, make_job

@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.queues.limits import Bucket, tokens_max
-from disque_tx.messages.bus import NEEDJOBS, QUEUED, YOURJOBS, JobsMessage, QueueSignal
+from disque_tx.messages.bus import JobsMessage, QueueSignal
+from disque_tx.messages.bustypes import NEEDJOBS, QUEUED, YOURJOBS
 from tests import profiles  # noqa: F401
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase

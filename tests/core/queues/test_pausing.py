@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.queues.queues import IDLE_MS, PAUSE_ALL, PAUSE_IN, PAUSE_NONE, PAUSE_OUT
-from disque_tx.messages.bus import REPLJOB
+from disque_tx.messages.bustypes import REPLJOB
 from tests.core.bench import ME, NodeCase
 from tests.core.peerbench import B, PeerCase, peer_job
 from tests.core.recordedevents import RecordedEvents

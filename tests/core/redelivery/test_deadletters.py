@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.redelivery.replacements import GIVE_UP_MS
-from disque_tx.messages.bus import GOTJOB, SETACK, WILLQUEUE
+from disque_tx.messages.bustypes import GOTJOB, SETACK, WILLQUEUE
 from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
 from disque_tx.worker.settling.deadletters import Letter
 from tests.core.bench import NodeCase

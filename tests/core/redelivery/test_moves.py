@@ -8,7 +8,7 @@ from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.redelivery.moves import SLICE, MoveRequest
 from disque_tx.core.redelivery.replacements import GIVE_UP_MS
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import GOTJOB
+from disque_tx.messages.bustypes import GOTJOB
 from disque_tx.messages.records import ACKED
 from disque_tx.worker.settling.deadletters import Letter
 from tests.core.bench import NodeCase

@@ -8,16 +8,8 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.recovery import load
-from disque_tx.messages.bus import (
-    INCR_DELIV,
-    INCR_NACKS,
-    QUEUED,
-    REPLJOB,
-    SETACK,
-    WILLQUEUE,
-    WORKING,
-    YOURJOBS,
-)
+from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS
+from disque_tx.messages.bustypes import QUEUED, REPLJOB, SETACK, WILLQUEUE, WORKING, YOURJOBS
 from disque_tx.messages.records import ACKED, ACTIVE
 from tests.core.bench import ME, MemoryLog, NodeCase, copied
 from tests.core.peerbench import B, PeerCase, peer_job

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.core.tables.exchange import ANSWERS_AT_ONCE, PULL_MS_MAX
-from disque_tx.messages.bus import CAN_BULK, CAN_TABLES, PONG, Gossip
+from disque_tx.messages.bus import Gossip
+from disque_tx.messages.bustypes import CAN_BULK, CAN_TABLES, PONG
 from disque_tx.messages.tables import (
     CHANGES_MAX,
     Register,

@@ -13,7 +13,7 @@ from disque_tx.core.tables.policytable import PolicyTable
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.core.tables.timetable import Timetable
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import CAN_REPAIR, CAN_TABLES
+from disque_tx.messages.bustypes import CAN_REPAIR, CAN_TABLES
 from disque_tx.messages.nodes import Link
 from disque_tx.messages.tables import Register, TableChange, TableDigest, TablePull
 from tests.core.bench import ME, UNIX_S

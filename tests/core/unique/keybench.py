@@ -13,7 +13,8 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
-from disque_tx.messages.bus import CAN_KEYS, BusSink, Message
+from disque_tx.messages.bus import BusSink, Message
+from disque_tx.messages.bustypes import CAN_KEYS
 from disque_tx.messages.nodes import FAIL, MYSELF, Link, NodeEntry
 from disque_tx.messages.records import IdSource
 from disque_tx.wire.bus.parser import BusParser, encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.core.keys.reservation import left
 from disque_tx.core.unique.existence import Question
-from disque_tx.messages.bus import GOTJOB, KEY_ANSWER, KEY_COPY
+from disque_tx.messages.bustypes import GOTJOB, KEY_ANSWER, KEY_COPY
 from disque_tx.messages.keys import GRANTED, HELD, TAKEN
 from disque_tx.messages.records import WAIT_REPL
 from tests.core.unique.keybench import A, B, C, KeyCase

@@ -8,7 +8,7 @@ from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.core.unique.receivers import KeyReceiver
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import KEY_ANSWER, KEY_COPY, KEY_RESERVE
+from disque_tx.messages.bustypes import KEY_ANSWER, KEY_COPY, KEY_RESERVE
 from tests.core.bench import MemoryLog, add_request
 from tests.core.unique.keybench import A, B, C, D, KeyCase
 

@@ -9,7 +9,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 
 from disque_tx.errors import ConfigError
-from disque_tx.messages.bus import (
+from disque_tx.messages.bus import Bulk, JobSignal, JobsMessage, Message, NodeFailed, QueueSignal
+from disque_tx.messages.bustypes import (
     BULK,
     CAN_BULK,
     DELJOB,
@@ -19,12 +20,6 @@ from disque_tx.messages.bus import (
     PING,
     PONG,
     REPLJOB,
-    Bulk,
-    JobSignal,
-    JobsMessage,
-    Message,
-    NodeFailed,
-    QueueSignal,
 )
 from disque_tx.messages.nodes import HANDSHAKE
 from disque_tx.messages.records import JobRecord, LogSink

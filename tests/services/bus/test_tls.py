@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from disque_tx.errors import ConfigError
-from disque_tx.messages.bus import PING, PONG
+from disque_tx.messages.bustypes import PING, PONG
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.bus.tls import tls_options
 from disque_tx.wire.bus.parser import encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from disque_tx.config.lists import OutputLimit
-from disque_tx.messages.bus import NEEDJOBS
+from disque_tx.messages.bustypes import NEEDJOBS
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from tests.services.bus.bench import BusCase
 from tests.services.doubles import StillLog

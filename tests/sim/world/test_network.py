@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.messages.bus import GOTJOB, JobSignal
+from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.bustypes import GOTJOB
 from disque_tx.sim.world.network import Connection, Network
 from disque_tx.sim.world.world import World
 from disque_tx.wire.bus.parser import encode

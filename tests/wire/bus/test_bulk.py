@@ -11,14 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import (
-    BULK,
-    DELJOB,
-    GOTACK,
-    GOTJOB,
     NOREPLY,
-    QUEUED,
-    REPLJOB,
-    SETACK,
     Bulk,
     Gossip,
     JobCopy,
@@ -26,6 +19,16 @@ from disque_tx.messages.bus import (
     JobsMessage,
     Message,
     Sender,
+)
+from disque_tx.messages.bustypes import (
+    BULK,
+    CAN_BULK,
+    DELJOB,
+    GOTACK,
+    GOTJOB,
+    QUEUED,
+    REPLJOB,
+    SETACK,
 )
 from disque_tx.messages.records import JobRecord
 from disque_tx.wire.bus.bulk import BODY_BYTES_MAX, MESSAGES_MAX, Values
@@ -99,7 +102,8 @@ def outcome(chunks: list[bytes], hot: bool, bulk: bool = True) -> Outcome:
     ignored, bytes left. ``hot``: those that can be are read without objects; ``bulk``: the reader
     knows bulks."""
     parser = BusParser(PEER_BYTES_MAX)
-    parser.bulk = bulk
+    if not bulk:
+        parser.features &= ~CAN_BULK
     values = Values()
     error = ""
     try:

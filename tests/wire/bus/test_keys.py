@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages.bus import KEY_CHECK, KEY_COPY, KEY_RESERVE, Message, type_name
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import CAN_KEYS, KEY_CHECK, KEY_COPY, KEY_RESERVE, type_name
 from disque_tx.messages.keys import ENTRIES_MAX, HELD, KEY_BYTES_MAX, KeyMessage
 from disque_tx.messages.records import KeyEntry
 from disque_tx.wire.bus.parser import PEER_BYTES_MAX, BusParser, encode
@@ -30,7 +31,8 @@ def message(*entries: KeyEntry, kind: int = KEY_COPY) -> KeyMessage:
 def parsed(data: bytes, keys: bool = True) -> Message | None:
     """What a node reads."""
     parser = BusParser(PEER_BYTES_MAX)
-    parser.keys = keys
+    if not keys:
+        parser.features &= ~CAN_KEYS
     parser.feed(data)
     return parser.next()
 

@@ -11,17 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import (
-    ENQUEUE,
-    GOTACK,
-    GOTJOB,
     INCR_NACKS,
-    MEET,
-    NEEDJOBS,
     NOREPLY,
-    PING,
-    REPLJOB,
-    TYPE_NAMES,
-    YOURJOBS,
     Gossip,
     GossipEntry,
     JobSignal,
@@ -29,6 +20,17 @@ from disque_tx.messages.bus import (
     Message,
     NodeFailed,
     QueueSignal,
+)
+from disque_tx.messages.bustypes import (
+    ENQUEUE,
+    GOTACK,
+    GOTJOB,
+    MEET,
+    NEEDJOBS,
+    PING,
+    REPLJOB,
+    TYPE_NAMES,
+    YOURJOBS,
 )
 from disque_tx.messages.records import DELIVERED, JobRecord
 from disque_tx.wire.bus.parser import PEER_BYTES_MAX, STRANGER_BYTES_MAX, BusParser, encode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.messages.bus import NEEDMATCH, QUERY, REPORT, Message, QueryMessage, type_name
+from disque_tx.messages.bus import Message, QueryMessage
+from disque_tx.messages.bustypes import CAN_MATCH, CAN_QUERY, NEEDMATCH, QUERY, REPORT, type_name
 from disque_tx.wire.bus.parser import PEER_BYTES_MAX, BusParser, encode
 
 SENDER = b"5" * 40
@@ -20,7 +21,8 @@ def query(kind: int = QUERY, number: int = 7, words: list[bytes] | None = None) 
 def parsed(data: bytes, queries: bool = True) -> Message | None:
     """What a node reads."""
     parser = BusParser(PEER_BYTES_MAX)
-    parser.queries = queries
+    if not queries:
+        parser.features &= ~(CAN_QUERY | CAN_MATCH)
     parser.feed(data)
     return parser.next()
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages.bus import CAN_BULK, TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL, Message
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import CAN_BULK, CAN_TABLES, TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL
 from disque_tx.messages.tables import (
     CHANGES_MAX,
     NAME_BYTES_MAX,
@@ -55,7 +56,8 @@ def messages() -> st.SearchStrategy[Message]:
 def read(data: bytes, tables: bool = True) -> Message | None:
     """The message in these bytes, if it can be used."""
     parser = BusParser(PEER_BYTES_MAX)
-    parser.tables = tables
+    if not tables:
+        parser.features &= ~CAN_TABLES
     parser.feed(data)
     return parser.next()
 

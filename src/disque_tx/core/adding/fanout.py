@@ -28,7 +28,7 @@ from disque_tx.core.queues.waiters import NO_TIMEOUT_MS, CopiesWatcher
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
-from disque_tx.messages.bus import DELJOB
+from disque_tx.messages.bustypes import DELJOB
 from disque_tx.messages.records import ACKED, WAIT_REPL, Linked
 
 _TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"

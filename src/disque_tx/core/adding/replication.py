@@ -30,16 +30,8 @@ from disque_tx.core.jobs.job import DELAYED, HOLD, Job, valid_id
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
-from disque_tx.messages.bus import (
-    DELJOB,
-    ENQUEUE,
-    GOTJOB,
-    NOREPLY,
-    YOURJOBS,
-    JobCopy,
-    JobSignal,
-    JobsMessage,
-)
+from disque_tx.messages.bus import NOREPLY, JobCopy, JobSignal, JobsMessage
+from disque_tx.messages.bustypes import DELJOB, ENQUEUE, GOTJOB, YOURJOBS
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACTIVE, QUEUED, WAIT_REPL, JobRecord
 

@@ -20,7 +20,8 @@ from disque_tx.core.counting.counts import number_of
 from disque_tx.core.counting.dialects import question_for, widened
 from disque_tx.core.counting.task import Asker
 from disque_tx.core.state.state import State
-from disque_tx.messages.bus import CAN_ASK, CAN_LOADED, CAN_QUERY, QUERY, QueryMessage
+from disque_tx.messages.bus import QueryMessage
+from disque_tx.messages.bustypes import CAN_ASK, CAN_LOADED, CAN_QUERY, QUERY
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import Linked
 

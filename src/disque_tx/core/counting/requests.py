@@ -40,7 +40,8 @@ from disque_tx.core.counting.task import Asker, Performer, Receiver
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import CAN_LOADED, QUERY, REPORT, QueryMessage
+from disque_tx.messages.bus import QueryMessage
+from disque_tx.messages.bustypes import CAN_LOADED, QUERY, REPORT
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACKED
 from disque_tx.messages.tables import PATTERN_BYTES_MAX

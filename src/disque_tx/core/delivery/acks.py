@@ -30,7 +30,8 @@ from disque_tx.core.jobs.job import Job, life_minutes, may_repeat
 from disque_tx.core.queues.endings import ACKNOWLEDGED, MOVED
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
-from disque_tx.messages.bus import DELJOB, GOTACK, SETACK, JobSignal
+from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.bustypes import DELJOB, GOTACK, SETACK
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL
 

@@ -23,7 +23,7 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.state.state import State
 from disque_tx.core.state.store import reminder_ms
-from disque_tx.messages import bus as busmessages
+from disque_tx.messages import bustypes
 from disque_tx.messages.bus import JobSignal
 from disque_tx.messages.records import BCAST_QUEUED, BCAST_WILLQUEUE
 
@@ -71,7 +71,7 @@ class Backoff:
     def _remind(self, job: Job) -> None:
         job.moved_ms = self._turn.now_ms
         if job.retry_s > 0:
-            self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
+            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
 
     def awake(self, job: Job) -> None:
         """Before its due time, the other holders have to be notified again."""
@@ -84,7 +84,7 @@ class Backoff:
 
     def insist(self, job: Job, sender: bytes) -> None:
         """WILLQUEUE, QUEUED: the sender must not have it in its queue."""
-        self._peers.send(sender, JobSignal(busmessages.WORKING, job.id))
+        self._peers.send(sender, JobSignal(bustypes.WORKING, job.id))
 
     def worked_on(self, job: Job) -> None:
         """WORKING, of a client, or of a node that does not win: postponed, never advanced."""

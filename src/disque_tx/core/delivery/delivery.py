@@ -24,8 +24,7 @@ from disque_tx.core.queues.queues import PAUSE_IN, Queue
 from disque_tx.core.state.state import State
 from disque_tx.core.state.store import WILLQUEUE_ADVANCE_MS
 from disque_tx.errors import CommandError
-from disque_tx.messages import bus as busmessages
-from disque_tx.messages import events
+from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.messages.events import EventSink
 from disque_tx.messages.records import (
@@ -151,7 +150,7 @@ class Delivery:
         """Notify the other holders that this node has the job in its queue."""
         for node_id in job.nodes:
             reason = BY_RETRY if by_retry and self._peers.is_ours(node_id) else 0
-            message = JobSignal(busmessages.QUEUED, job.id, reason)
+            message = JobSignal(bustypes.QUEUED, job.id, reason)
             message.mflags = why
             self._peers.send(node_id, message)
 
@@ -241,7 +240,7 @@ class Delivery:
         policy = self._policies.of(job.queue)
         if policy is not None and policy.retry_from_delivery and job.retry_s > 0:
             self.postpone(job)
-            self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
+            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
 
     def remove(self, job: Job) -> None:
         """Forget a job, wherever it is; a client that waits for its copies gets an error."""
@@ -257,7 +256,7 @@ class Delivery:
         one; ``error`` is for its client."""
         self._totals.dropped += 1
         self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
-        self._peers.signal_holders(job, busmessages.DELJOB, 0)
+        self._peers.signal_holders(job, bustypes.DELJOB, 0)
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
 
@@ -291,7 +290,7 @@ class Delivery:
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= self._turn.now_ms:
             job.flags &= ~BCAST_WILLQUEUE
             if job.state == ACTIVE:
-                self._peers.send_to_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
+                self._peers.send_to_holders(job, JobSignal(bustypes.WILLQUEUE, job.id))
 
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1

@@ -23,9 +23,9 @@ from disque_tx.core.delivery.backoff import Backoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.state.state import State
-from disque_tx.messages import bus as busmessages
-from disque_tx.messages import events
-from disque_tx.messages.bus import BY_RETRY, ENQUEUE, INCR_DELIV, WILLQUEUE, JobSignal
+from disque_tx.messages import bustypes, events
+from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, JobSignal
+from disque_tx.messages.bustypes import ENQUEUE, WILLQUEUE
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
 
@@ -85,7 +85,7 @@ class Holders:
 
     def _postponed(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """QUEUED, WORKING."""
-        queued_there = message.type == busmessages.QUEUED
+        queued_there = message.type == bustypes.QUEUED
         if queued_there:
             by_retry = message.mflags == INCR_DELIV and message.aux == BY_RETRY
             if not by_retry or _begun_ms(job, self._turn.now_ms) >= _same_ms(job):

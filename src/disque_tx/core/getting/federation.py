@@ -27,7 +27,8 @@ from disque_tx.core.queues.endings import MOVED
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
-from disque_tx.messages.bus import NEEDJOBS, YOURJOBS, JobsMessage, QueueSignal
+from disque_tx.messages.bus import JobsMessage, QueueSignal
+from disque_tx.messages.bustypes import NEEDJOBS, YOURJOBS
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
 

@@ -20,8 +20,7 @@ from disque_tx.core.jobs.job import BACKOFF, DELAYED, Job, before
 from disque_tx.core.nodes.duplicateids import standing_aside
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
-from disque_tx.messages import bus as busmessages
-from disque_tx.messages import events
+from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import JobSignal
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED
 
@@ -128,7 +127,7 @@ class Leases:
         job.qtime_ms = self._turn.now_ms + job.retry_s * 1000
         if len(job.nodes) > 1:
             job.flags |= BCAST_WILLQUEUE
-            self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
+            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
         else:
             job.flags &= ~BCAST_WILLQUEUE
         self._jobs.reschedule(job)

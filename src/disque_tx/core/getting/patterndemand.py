@@ -26,7 +26,8 @@ from disque_tx.core.queues.selector import Selector
 from disque_tx.core.state.state import State
 from disque_tx.core.tables.shares import Shares
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import CAN_MATCH, NEEDJOBS, NEEDMATCH, QueryMessage, QueueSignal
+from disque_tx.messages.bus import QueryMessage, QueueSignal
+from disque_tx.messages.bustypes import CAN_MATCH, NEEDJOBS, NEEDMATCH
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 
 _SELECTORS_PER_RUN: Final = 100

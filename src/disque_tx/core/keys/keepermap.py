@@ -30,7 +30,7 @@ from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import CAN_KEYS, KEY_COPY
+from disque_tx.messages.bustypes import CAN_KEYS, KEY_COPY
 from disque_tx.messages.keys import ASK, DONE, ENTRIES_MAX, FREE, LAST, KeyMessage
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, Link
 from disque_tx.messages.records import KeyEntry

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import SETACK
+from disque_tx.messages.bustypes import SETACK
 
 #: Longer than a message is on its way on one connection.
 GIVEN_MS: Final = 30_000

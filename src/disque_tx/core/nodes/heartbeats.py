@@ -26,16 +26,8 @@ from disque_tx.core.nodes.gossip import news
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import (
-    CAN_BULK,
-    MEET,
-    PING,
-    PONG,
-    Gossip,
-    GossipEntry,
-    Message,
-    NodeFailed,
-)
+from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed
+from disque_tx.messages.bustypes import CAN_BULK, MEET, PING, PONG
 from disque_tx.messages.nodes import (
     FAIL,
     HANDSHAKE,

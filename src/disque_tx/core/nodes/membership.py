@@ -28,15 +28,8 @@ from disque_tx.core.nodes.addresses import (
 )
 from disque_tx.core.nodes.duplicateids import Standing
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import (
-    CAN_ASK,
-    CAN_BULK,
-    CAN_KEYS,
-    CAN_LOADED,
-    CAN_MATCH,
-    CAN_QUERY,
-    CAN_REPAIR,
-    CAN_TABLES,
+from disque_tx.messages.bustypes import (
+    ALL_FEATURES,
 )
 from disque_tx.messages.nodes import (
     FAIL,
@@ -130,16 +123,7 @@ class Membership:
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
         self.standing: Standing = Standing()
-        self.features: i64 = (
-            CAN_TABLES
-            | CAN_BULK
-            | CAN_KEYS
-            | CAN_QUERY
-            | CAN_MATCH
-            | CAN_LOADED
-            | CAN_REPAIR
-            | CAN_ASK
-        )
+        self.features: i64 = ALL_FEATURES
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 

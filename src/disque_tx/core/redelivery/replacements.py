@@ -24,7 +24,7 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.waiters import CopiesWatcher
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import DELJOB
+from disque_tx.messages.bustypes import DELJOB
 from disque_tx.messages.records import QUEUED, WAIT_REPL
 
 #: How long copies of a new job may take.

@@ -21,8 +21,7 @@ from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.replacements import Successors
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages import bus as busmessages
-from disque_tx.messages import events
+from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.messages.records import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL
 
@@ -217,5 +216,5 @@ class Retries:
             if job.state == QUEUED:
                 self._delivery.dequeue(job)
             self._delivery.postpone(job)
-        self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
+        self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
         return job.retry_s

@@ -28,7 +28,8 @@ from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.registers import Registers
 from disque_tx.core.tables.shares import Shares
 from disque_tx.core.tables.table import SharedTable
-from disque_tx.messages.bus import CAN_REPAIR, CAN_TABLES, Message
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import CAN_REPAIR, CAN_TABLES
 from disque_tx.messages.nodes import HANDSHAKE, Link, NodeEntry
 from disque_tx.messages.tables import (
     CHANGES_BYTES_MAX,

@@ -36,7 +36,7 @@ from disque_tx.core.unique.claim import Claim, timeout
 from disque_tx.core.unique.keeper import Keeper
 from disque_tx.core.unique.receivers import KeyReceiver, NoReceiver
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import KEY_COPY, KEY_RESERVE
+from disque_tx.messages.bustypes import KEY_COPY, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
 from disque_tx.messages.records import WAIT_REPL
 

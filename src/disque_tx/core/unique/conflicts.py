@@ -28,7 +28,7 @@ from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.existence import Asker, Existence, Question
 from disque_tx.messages import events
-from disque_tx.messages.bus import DELJOB, KEY_COPY
+from disque_tx.messages.bustypes import DELJOB, KEY_COPY
 from disque_tx.messages.keys import ENDED, ENTRIES_MAX, KeyMessage
 from disque_tx.messages.records import ACKED, DELIVERED, KeyEntry, Linked
 

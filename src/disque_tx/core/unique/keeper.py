@@ -22,7 +22,7 @@ from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.conflicts import Conflicts, comes_first
 from disque_tx.core.unique.existence import Existence
-from disque_tx.messages.bus import KEY_COPY
+from disque_tx.messages.bustypes import KEY_COPY
 from disque_tx.messages.keys import (
     BUSY,
     DONE,

@@ -31,7 +31,7 @@ from disque_tx.core.unique.existence import Existence
 from disque_tx.core.unique.keeper import Keeper
 from disque_tx.core.unique.receivers import KeyClient, KeyReceiver
 from disque_tx.errors import CommandError
-from disque_tx.messages.bus import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
+from disque_tx.messages.bustypes import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, DONE, FREE, HELD, KeyMessage
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import KeyEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx.messages.bus import CAN_TABLES
+from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.sim.actors.actors import Actor
 from disque_tx.sim.stage.history import PolicyChange
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.messages.bus import CAN_TABLES
+from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.sim.actors.actors import Actor
 from disque_tx.sim.actors.clients import LOST
 from disque_tx.sim.stage.history import WatchedSchedule

@@ -13,16 +13,8 @@ from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET, plain_ip
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.buspump import BusPump, Received
 from disque_tx.engine.linkend import LinkEnd
-from disque_tx.messages.bus import (
-    REPLJOB,
-    Bulk,
-    JobCopy,
-    JobSignal,
-    JobsMessage,
-    Message,
-    Sender,
-    type_name,
-)
+from disque_tx.messages.bus import Bulk, JobCopy, JobSignal, JobsMessage, Message, Sender
+from disque_tx.messages.bustypes import REPLJOB, type_name
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import JobRecord
 from disque_tx.sim.machines.interfaces import Running

@@ -17,7 +17,7 @@ from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.tablefile import TableFiles
 from disque_tx.engine.turns import Turns
-from disque_tx.messages.bus import (
+from disque_tx.messages.bustypes import (
     CAN_BULK,
     CAN_LOADED,
     CAN_MATCH,

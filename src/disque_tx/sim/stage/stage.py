@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from disque_tx.core.node import Node
-from disque_tx.messages.bus import (
+from disque_tx.messages.bustypes import (
     CAN_BULK,
     CAN_KEYS,
     CAN_LOADED,

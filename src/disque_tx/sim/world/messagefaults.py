@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from disque_tx.messages.bus import type_name
+from disque_tx.messages.bustypes import type_name
 from disque_tx.sim.world.connection import Connection
 from disque_tx.sim.world.world import World
 

@@ -13,6 +13,15 @@ from mypy_extensions import i64
 
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import (
+    Gossip,
+    GossipEntry,
+    JobSignal,
+    JobsMessage,
+    Message,
+    NodeFailed,
+    QueueSignal,
+)
+from disque_tx.messages.bustypes import (
     DELJOB,
     ENQUEUE,
     FAIL,
@@ -29,13 +38,6 @@ from disque_tx.messages.bus import (
     WILLQUEUE,
     WORKING,
     YOURJOBS,
-    Gossip,
-    GossipEntry,
-    JobSignal,
-    JobsMessage,
-    Message,
-    NodeFailed,
-    QueueSignal,
 )
 from disque_tx.messages.records import JOB_ID_LENGTH, NODE_ID_LENGTH, JobRecord
 from disque_tx.wire.bus.header import clean_ip, ip_field, sized

@@ -24,17 +24,8 @@ from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages.bus import (
-    DELJOB,
-    GOTACK,
-    GOTJOB,
-    REPLJOB,
-    SETACK,
-    Bulk,
-    JobSignal,
-    JobsMessage,
-    Message,
-)
+from disque_tx.messages.bus import Bulk, JobSignal, JobsMessage, Message
+from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK
 from disque_tx.messages.records import JOB_ID_LENGTH, JobRecord
 from disque_tx.wire.bus.bodies import SIGNAL_BYTES, aux_bytes
 from disque_tx.wire.bus.header import sized

@@ -29,7 +29,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import BULK, Message, Sender
+from disque_tx.messages.bus import Message, Sender
+from disque_tx.messages.bustypes import BULK
 from disque_tx.messages.records import NODE_ID_LENGTH
 
 SIGNATURE: Final = b"DbuZ"

@@ -31,7 +31,6 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, w
 from mypy_extensions import i32, i64
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import KEY_CHECK, KEY_RESERVE
 from disque_tx.messages.keys import ENTRIES_MAX, KEY_BYTES_MAX, STATES, KeyMessage
 from disque_tx.messages.records import JOB_ID_LENGTH, KeyEntry
 from disque_tx.wire.bus.header import sized
@@ -42,11 +41,6 @@ _ENTRY_BYTES: Final = 72
 _U32: Final = 0xFFFF_FFFF
 #: Far more than any time in milliseconds, and still far from overflows.
 _NUMBER_END: Final = 1 << 53
-
-
-def is_key_message(kind: i64) -> bool:
-    """Whether messages of this type are about keys."""
-    return KEY_RESERVE <= kind <= KEY_CHECK
 
 
 # -- to bytes ----------------------------------------------------------------------------------

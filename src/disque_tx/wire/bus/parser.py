@@ -14,20 +14,18 @@ from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages.bus import BULK, REPLJOB, Bulk, Gossip, Message, QueryMessage
-from disque_tx.messages.keys import KeyMessage
-from disque_tx.messages.tables import TableChange
-from disque_tx.wire.bus.bodies import PREFIX_BYTES, SIGNAL_BYTES, body_parts, read_body
+from disque_tx.messages.bus import Bulk, Gossip, Message
+from disque_tx.messages.bustypes import ALL_FEATURES, BULK, CAN_BULK, REPLJOB
+from disque_tx.wire.bus.bodies import PREFIX_BYTES, SIGNAL_BYTES
 from disque_tx.wire.bus.bulk import (
     HotMessages,
-    bulk_parts,
     is_bulk,
     is_signal,
     read_bulk,
     read_copy,
     read_signal,
-    read_values,
 )
+from disque_tx.wire.bus.formats import known_type
 from disque_tx.wire.bus.header import (
     HEADER_BYTES,
     START_BYTES,
@@ -36,9 +34,6 @@ from disque_tx.wire.bus.header import (
     is_plain,
     read_header,
 )
-from disque_tx.wire.bus.keys import is_key_message, key_body, read_keys
-from disque_tx.wire.bus.queries import is_query, query_parts, read_query
-from disque_tx.wire.bus.tables import is_table_message, read_table, table_parts
 from disque_tx.wire.jobs.codec import RecordReader, record_end
 
 #: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
@@ -71,27 +66,14 @@ def encode(message: Message) -> bytes:
 
 
 def _encode(message: Message) -> bytes:
-    count: i64 = 0
-    if isinstance(message, Bulk):
-        parts = bulk_parts(message)
-        count = len(message.messages)
-    elif is_table_message(message.type):
-        parts = table_parts(message)
-        if isinstance(message, TableChange):
-            count = len(message.registers)
-    elif isinstance(message, QueryMessage):
-        parts = query_parts(message)
-    elif isinstance(message, KeyMessage):
-        parts = [key_body(message)]
-        count = len(message.entries)
-    else:
-        parts = [*body_parts(message)]
-        if isinstance(message, Gossip):
-            count = len(message.entries)
+    known = known_type(message.type)
+    if known is None:
+        raise LocalError(f"a bus message of the unknown type {message.type}")
+    parts = known.format.parts(message)
     size: i64 = 0
     for part in parts:
         size += len(part)
-    return b"".join([header_of(message, count, size), *parts])
+    return b"".join([header_of(message, known.format.count(message), size), *parts])
 
 
 class BusParser:
@@ -100,9 +82,8 @@ class BusParser:
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
     ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
     of them that cannot be used: of another version, of an unknown type, or of a length that is not
-    what type and counts ask for. ``bulk``, ``tables``, ``queries``, ``keys``: whether BULK, the
-    messages about tables, QUERY and REPORT, and those about keys are known types. Nothing is
-    allocated because a header announces it.
+    what type and counts ask for. ``features``: those of this node; types that need another one are
+    unknown. Nothing is allocated because a header announces it.
     """
 
     __slots__ = (
@@ -113,23 +94,17 @@ class BusParser:
         "_missing",
         "_pos",
         "_records",
-        "bulk",
+        "features",
         "ignored",
-        "keys",
         "limit_bytes",
-        "queries",
         "received",
-        "tables",
     )
 
     def __init__(self, limit_bytes: i64) -> None:
         self.limit_bytes: i64 = limit_bytes
         self.received: i64 = 0
         self.ignored: i64 = 0
-        self.bulk: bool = True
-        self.tables: bool = True
-        self.queries: bool = True
-        self.keys: bool = True
+        self.features: i64 = ALL_FEATURES
         self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
@@ -232,31 +207,19 @@ class BusParser:
         count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
         at = start + HEADER_BYTES
         end = start + self._length
-        if kind == BULK and self.bulk:
-            bulk = read_values(count, data, at, end)
-            if bulk is None or not read_header(bulk, data, start):
-                return None
-            for one in bulk.messages:
-                mflags = one.mflags
-                read_header(one, data, start)
-                one.mflags = mflags
-            return bulk
-        message: Message | None = None
-        if is_table_message(kind):
-            if self.tables:
-                message = read_table(kind, count, data, at, end)
-        elif is_query(kind):
-            if self.queries:
-                message = read_query(kind, data, at, end)
-        elif is_key_message(kind):
-            if self.keys:
-                message = read_keys(kind, count, data, at, end)
-        else:
-            message = read_body(kind, count, data, at, end - at)
+        known = known_type(kind)
+        if known is None or known.feature & ~self.features:
+            return None
+        message = known.format.read(kind, count, data, at, end)
         if message is None:
             return None
         if not read_header(message, data, start) and not isinstance(message, Gossip):
             return None
+        if isinstance(message, Bulk):
+            for one in message.messages:
+                mflags = one.mflags
+                read_header(one, data, start)
+                one.mflags = mflags
         return message
 
     def read_hot(self, sender: bytes, to: HotMessages) -> bool:
@@ -275,7 +238,9 @@ class BusParser:
         if kind == BULK:
             count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
             end = at + size
-            if not (self.bulk and is_plain(data, start, sender) and is_bulk(count, data, at, end)):
+            if not self.features & CAN_BULK or not is_plain(data, start, sender):
+                return False
+            if not is_bulk(count, data, at, end):
                 return False
             self.received += count
             read_bulk(data, at, end, self._records, to)

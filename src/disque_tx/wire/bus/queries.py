@@ -18,18 +18,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.messages.bus import NEEDMATCH, QUERY, REPORT, QueryMessage
+from disque_tx.messages.bus import QueryMessage
 
 #: Words that are read of one message.
 WORDS_MAX: Final = 20_000
 
 _START: Final = struct.Struct(">QI")
 _LENGTH: Final = struct.Struct(">I")
-
-
-def is_query(kind: i64) -> bool:
-    """Whether messages of this type have a number and words."""
-    return kind in (QUERY, REPORT, NEEDMATCH)
 
 
 def query_parts(message: QueryMessage) -> list[bytes]:

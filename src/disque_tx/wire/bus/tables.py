@@ -32,7 +32,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL, Message
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import TABLE_CHANGE, TABLE_DIGEST
 from disque_tx.messages.records import NODE_ID_LENGTH
 from disque_tx.messages.tables import (
     CHANGES_MAX,
@@ -58,11 +59,6 @@ _PULLED: Final = 1
 _LAST: Final = 2
 _GENERATIONS: Final = 4
 _NUMBER_END: Final = 1 << 63
-
-
-def is_table_message(kind: i64) -> bool:
-    """Whether this is one of the three types."""
-    return kind in (TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL)
 
 
 # -- to bytes ----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import REPLJOB, BusSink, JobCopy, Message, Sender
+from disque_tx.messages.bus import BusSink, JobCopy, Message, Sender
+from disque_tx.messages.bustypes import REPLJOB
 from disque_tx.messages.records import JOB_ID_LENGTH
 from disque_tx.wire.bus.bodies import PREFIX_BYTES, SIGNAL_BYTES, aux_bytes, jobs_prefix
 from disque_tx.wire.bus.bulk import BODY_BYTES_MAX, MESSAGES_MAX, RUN_BYTES, run_header
