@@ -28,3 +28,14 @@ class CountersTests(CheckerCase):
         self.assertEqual(3, self.found(CountersMatch()))
         self.fault("kill")
         self.assertEqual(0, self.found(CountersMatch()))
+
+    def test_same_moment(self) -> None:
+        """A RETRY that is over at two holders in the same moment counts once; a NACK in between
+        counts all the same."""
+        self.deliver(1)
+        self.deliver(1.2)
+        self.assertEqual(0, self.found(CountersMatch()))
+        self.deliver(2.5)
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.request(b"NACK", 1.1)
+        self.assertEqual(4, self.found(CountersMatch()))
