@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from functools import partial
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -91,6 +92,7 @@ class JobTests(HttpGroupCase):
         """A job is shown at every request, by the process that has it, and not by one that has a
         copy."""
         (single,) = self.add(2, "q", 1)
+        time.sleep(0.02)  # jobs of one millisecond are in no order
         (copied,) = self.add(1, "q", 1, "REPLICATE", 2)
         self.at_each(lambda: self.check_show(single, copied))
 
