@@ -117,6 +117,17 @@ class OnceTests(ScheduleCase):
         self.fault("kill")
         self.assertEqual(0, self.found(OccurrencesOnce()))
 
+    def test_two_definitions(self) -> None:
+        """An occurrence that two definitions have, of which one takes the place of the other, may
+        be made by both."""
+        other = WatchedSchedule(_NAME, self.watched.definition)
+        other.last_s, other.known_us = _START_S + 1, [(_START_S + 1, S)]
+        self.record.watched[_NAME, 2, _ORIGIN] = other
+        self.take(1, 1, 2, 3)
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+        self.take(1)
+        self.assertEqual(1, self.found(OccurrencesOnce()))
+
     def test_lost_answer(self) -> None:
         """A job is delivered again if a client did not get it, or its acknowledgement was
         dropped."""
@@ -136,6 +147,9 @@ class OnceTests(ScheduleCase):
         self.assertEqual(0, self.found(OccurrencesOnce()))
         self.watched.known_us[-1] = (last_s, known_us + 3 * S + 1)
         self.assertEqual(1, self.found(OccurrencesOnce()))
+        self.record.short_us = [known_us]
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+        self.record.short_us = []
         self.fault("stall")
         self.assertEqual(0, self.found(OccurrencesOnce()))
 

@@ -40,6 +40,9 @@ class ScheduleOperator(Actor):
         """Write down what the nodes know."""
         nodes = [node for _, node in self.run.nodes() if node.membership.features & CAN_TABLES]
         tables = [node.timetable.definitions for node in nodes]
+        staying = sum(not node.membership.leaving for _, node in self.run.nodes())
+        if staying < min(REPLICATE, len(self.run.machines)):
+            self.record.short_us.append(self.run.world.now_us)
         for _, node in self.run.nodes():
             table = node.timetable
             for name, definition in table.definitions.items():

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from disque_tx.sim.stage.stage import Stage
 
 _DRIFT: Final = 0.001
+#: A node reckons in milliseconds, rounded down (microseconds).
+_MS: Final = 1_000
 
 
 class BackoffRespected(Checker):
@@ -42,7 +44,7 @@ class BackoffRespected(Checker):
             for delivery in deliveries.get(nacked.job_id, ())
             if delivery.node == nacked.node
             and nacked.answered_us < delivery.sent_us
-            and delivery.sent_us < nacked.asked_us + nacked.delay_us * (1 - _DRIFT)
+            and delivery.sent_us < nacked.asked_us + nacked.delay_us * (1 - _DRIFT) - _MS
             and started[nacked.node] <= nacked.asked_us
             and not _disturbed(run, nacked, delivery, requests[nacked.job_id])
         ]

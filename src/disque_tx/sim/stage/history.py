@@ -195,13 +195,15 @@ class WatchedSchedule:
 class ScheduleRecord:
     """What became of schedules. ``used``: there are any in this run. ``watched``: by name, counter
     and node of the definition. ``taken``: by job ID, how often it was delivered. ``ended``: every
-    schedule is deleted."""
+    schedule is deleted. ``short_us``: when fewer nodes than a job has copies stayed in the cluster.
+    """
 
     def __init__(self) -> None:
         self.used = False
         self.watched: dict[tuple[bytes, int, bytes], WatchedSchedule] = {}
         self.taken: dict[bytes, int] = {}
         self.ended = True
+        self.short_us: list[int] = []
 
 
 @attrs.define
