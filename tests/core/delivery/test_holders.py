@@ -106,6 +106,19 @@ class SameMomentTests(HolderCase):
             self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.assertEqual(number + 1, job.deliveries)
 
+    def test_other_reason(self) -> None:
+        """RETRY that was over counts where it had just begun anew for another reason: a consumer
+        works on the job, or it has come back by a NACK."""
+        job = self.copy()
+        self.receive_signal(C, bustypes.WORKING, job.id)
+        self.pass_ms(300)
+        self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.assertEqual(1, job.deliveries)
+        self.receive_signal(C, bustypes.QUEUED, job.id, mflags=INCR_NACKS)
+        self.pass_ms(300)
+        self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.assertEqual(2, job.deliveries)
+
     def test_by_command(self) -> None:
         """A job that a client queues at another node then is delivered once more."""
         job = self.queued()

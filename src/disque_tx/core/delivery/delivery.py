@@ -108,6 +108,7 @@ class Delivery:
         else:
             job.flags |= BCAST_QUEUED
         self._put(job)
+        job.retried = cause == events.BY_RETRY
         self._jobs.reschedule(job)
         return True
 
@@ -121,6 +122,7 @@ class Delivery:
         if cause != events.BY_NACK and cause != events.BY_RETRY:
             self.send_queued(job, 0)
         self._put(job)
+        job.retried = cause == events.BY_RETRY
         self._jobs.reschedule(job)
 
     def _note_queued(self, sink: EventSink, job: Job, cause: i64) -> None:
@@ -302,6 +304,7 @@ class Delivery:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""
         job.flags |= BCAST_WILLQUEUE
         job.qtime_ms = self.requeue_ms(job, self._turn.now_ms)
+        job.retried = False
         self._jobs.reschedule(job)
 
     def is_paused_in(self, job: Job) -> bool:

@@ -86,10 +86,9 @@ class Holders:
     def _postponed(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """QUEUED, WORKING."""
         queued_there = message.type == bustypes.QUEUED
-        if queued_there:
-            by_retry = message.mflags == INCR_DELIV and message.aux == BY_RETRY
-            if not by_retry or _begun_ms(job, self._turn.now_ms) >= _same_ms(job):
-                self._delivery.count(job, message.mflags)
+        by_retry = queued_there and message.mflags == INCR_DELIV and message.aux == BY_RETRY
+        if queued_there and not (by_retry and self._is_same(job)):
+            self._delivery.count(job, message.mflags)
         if job.state == WAIT_REPL:
             return
         if job.retry_s > 0:
@@ -116,6 +115,12 @@ class Holders:
             self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job)
+            job.retried = by_retry
+
+    def _is_same(self, job: Job) -> bool:
+        """Whether the RETRY of another holder is over in the same moment as the one that was
+        counted here last."""
+        return job.retried and _begun_ms(job, self._turn.now_ms) < _same_ms(job)
 
     def _asked(self, job: Job, sender: bytes) -> None:
         """WILLQUEUE."""

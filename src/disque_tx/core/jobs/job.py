@@ -70,7 +70,8 @@ class Job(JobRecord):
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
-    with RETRY 0: it may be queued at the order of that node, and not before. ``place``: what it is
+    with RETRY 0: it may be queued at the order of that node, and not before. ``retried``: its RETRY
+    began because the one before it was over, here or at another holder. ``place``: what it is
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
     it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.delivery.backoff`),
     ``IN_HAND`` if a client of this node fetched it, and it is neither done nor queued here again,
@@ -86,6 +87,7 @@ class Job(JobRecord):
         "gc_retry",
         "dummy",
         "held",
+        "retried",
         "place",
         "rank",
         "_life_s",
@@ -114,6 +116,7 @@ class Job(JobRecord):
         self.gc_retry: u8 = 0
         self.dummy: bool = False
         self.held: bool = False
+        self.retried: bool = False
         self.place: u8 = NOWHERE
         self.rank: i32 = i32(PRIORITY - _MIDDLE)
         self._life_s: i32 = 0
