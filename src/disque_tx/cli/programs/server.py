@@ -270,10 +270,11 @@ def _work(
 
 def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
     """SIGTERM and SIGINT stop the daemon in an orderly way, a second one at once; SIGHUP reloads
-    the certificates; SIGPIPE is ignored. What a parent process says stops it once."""
+    the certificates; SIGPIPE is ignored. What a parent process says stops it, too, but is no
+    signal: Ctrl-C reaches all processes, and the parent's word may come first."""
     from twisted.internet.process import reapAllProcesses
 
-    asked = False
+    asked = signalled = False
 
     def give_up(*_: object) -> None:
         daemon.kill()
@@ -292,8 +293,10 @@ def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
         reactor.callFromThread(daemon.root.request_stop, 0)
 
     def stop(number: int, _frame: object) -> None:
-        if asked:
+        nonlocal signalled
+        if signalled:
             give_up()
+        signalled = True
         end(f"Received {signal.Signals(number).name}, scheduling shutdown...")
 
     for number in (signal.SIGTERM, signal.SIGINT):
