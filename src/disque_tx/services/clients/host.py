@@ -97,7 +97,7 @@ class PluginHost:
         guest = self._guests.admit(transport, protocol, self._guard)
         connection = self._guard.connection
         if connection is not None:
-            connection.guests.append(guest)
+            connection.on_lost.append(guest.abandoned)
         return guest
 
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
