@@ -7,8 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.jobs.job import IN_HAND, Job
-from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.direct import IN_HAND, Job, JobRecord
 from disque_tx.protocols.beanstalk.jobs import DEFAULT, Holder, Tube, TubeJob
 from disque_tx.protocols.beanstalk.tubes import Tubes
 

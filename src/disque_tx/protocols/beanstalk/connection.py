@@ -6,10 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import Job
 from disque_tx.errors import CommandError
-from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.direct import AddRequest, Job, JobRecord
 from disque_tx.protocols.beanstalk import intake, requests
 from disque_tx.protocols.beanstalk.client import MARGIN_MS, TubeClient
 from disque_tx.protocols.beanstalk.intake import Intake

@@ -9,10 +9,16 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.direct import DirectNode, DirectProtocol
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, Job
-from disque_tx.core.jobs.notes import Note
-from disque_tx.messages.records import QUEUED
+from disque_tx.plugins.direct import (
+    BACKOFF,
+    DELAYED,
+    IN_HAND,
+    QUEUED,
+    DirectNode,
+    DirectProtocol,
+    Job,
+    Note,
+)
 
 OWNER: Final = b"beanstalk"
 _VERSION: Final = b"1"

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.jobs.job import Job
+from disque_tx.plugins.direct import Job
 from disque_tx.protocols.beanstalk import requests
 from disque_tx.protocols.beanstalk.client import TubeClient
 from disque_tx.protocols.beanstalk.jobs import TubeJob

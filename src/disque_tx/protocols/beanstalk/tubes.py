@@ -7,10 +7,7 @@ from typing import Any
 
 from mypy_extensions import i64
 
-from disque_tx.commands.direct import DirectNode
-from disque_tx.core.jobs.job import Job
-from disque_tx.core.jobs.notes import Note
-from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.direct import DirectNode, Job, JobRecord, Note
 from disque_tx.protocols.beanstalk import requests
 from disque_tx.protocols.beanstalk.jobs import DEFAULT, OWNER, JobTable, Tube, TubeJob
 
