@@ -19,8 +19,8 @@ from disque_tx.errors import ConfigError
 from disque_tx.plugins.interfaces import IClientProtocol, IConnection, IHost, JobEvent, Role
 from disque_tx.services.clients.discovery import RespPlugin
 from disque_tx.services.clients.guard import BUSY_MS, REPORT_MS
-from disque_tx.services.clients.guests import CALLS_MAX
 from disque_tx.services.clients.listeners import Listeners
+from disque_tx.services.clients.pluginclient import CALLS_MAX
 from tests.services.rootbench import RootCase
 
 
@@ -269,13 +269,13 @@ class BusyTests(GuardCase):
         plugin = self.listen(
             lambda gopher: gopher.connection.call(Role.FULL, b"PING").addCallback(lambda _: None)
         )
-        other = self.root.node_service.call_from
+        other = self.root.node_service.run
 
         def slow(*words: Any, **named: Any) -> Any:
             self.busy(None)
             return other(*words, **named)
 
-        self.patch(self.root.node_service, "call_from", slow)
+        self.patch(self.root.node_service, "run", slow)
         guarded, _transport = self.connect()
         guarded.dataReceived(b"x")
         self.assertEqual([], self.lines())
