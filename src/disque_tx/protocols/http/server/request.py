@@ -14,11 +14,10 @@ from twisted.web.http import Request as TwistedRequest
 from disque_tx.errors import CommandError
 from disque_tx.plugins.interfaces import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import check_host, check_origin, only, password_of
-from disque_tx.protocols.http.server.cookies import token_of
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from disque_tx.protocols.http.server.routes import BODY_BYTES, JOB_BODY_BYTES, Route, Routes
-from disque_tx.protocols.http.server.sessions import Sessions
+from disque_tx.protocols.http.server.sessions import Sessions, token_of
 from disque_tx.protocols.http.server.slices import Slices
 from disque_tx.protocols.http.server.streaming import encoded, send
 
