@@ -25,6 +25,7 @@ COMPILED = [
     "engine/buspump.py",
     "engine/linkend.py",
     "engine/turns.py",
+    "protocols/beanstalk/client.py",
     "protocols/beanstalk/connection.py",
     "protocols/beanstalk/intake.py",
     "protocols/beanstalk/jobs.py",

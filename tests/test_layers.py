@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 import disque_tx
+from tests.rooms import ALLOWED, ROOMS
 
 SOURCE = Path(disque_tx.__file__).parent
 FILE_LINES_MAX = 350
 FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 6
 
-#: Modules that every package may use.
-COMMON = {"errors", "messages", "text"}
-#: Package → other parts of ``disque_tx`` that it may use.
-ALLOWED = {
-    "wire": COMMON,
-    "core": COMMON | {"config"},
-    "commands": COMMON | {"config", "core"},
-    "engine": COMMON | {"config", "commands", "core", "wire"},
-    "client": {"errors"},
-    "worker": {"errors", "client", "text"},
-    "integrations": {"errors", "client", "worker"},
-    "workqueue": {"errors", "client"},
-    "spark": {"wire", "client", *COMMON},
-}
 #: Imports that would make the state machine depend on its time or machine.
 OUTSIDE = {"twisted", "time", "random", "socket", "os", "sys", "threading", "asyncio", "secrets"}
 #: What would make a simulated world depend on the real one; of ``random``, only generators with a
@@ -46,7 +34,13 @@ NAMES_THE_REACTOR = {"services/tap.py", "cli/programs/server.py"}
 def files(package: str = "") -> Iterator[tuple[str, ast.Module]]:
     """Every source file of a package: its path in the package, and its syntax tree."""
     for path in sorted((SOURCE / package).rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(), str(path))
+        yield path.relative_to(SOURCE).as_posix(), parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(), str(path))
 
 
 def imported(name: str, tree: ast.Module) -> Iterator[str]:
@@ -91,14 +85,42 @@ def packages_used() -> dict[str, set[str]]:
 class LayerTests(SynchronousTestCase):
     """Imports go in one direction."""
 
-    def test_inner_packages(self) -> None:
-        """Encoding, state and commands can be tested, simulated and compiled on their own."""
-        for package, allowed in ALLOWED.items():
-            for name, tree in files(package):
+    def test_packages(self) -> None:
+        """Encoding, state and commands can be tested, simulated and compiled on their own, and
+        protocols for clients use what those of third parties may use."""
+        for name, tree in files():
+            package = name.split("/")[0].removesuffix(".py")
+            if package == "__init__":
+                continue
+            for target in imported(name, tree):
+                parts = target.split(".")
+                if parts[0] == "disque_tx" and len(parts) > 1 and parts[1] != "__version__":
+                    allowed = ALLOWED[package] | {package}
+                    self.assertIn(parts[1], allowed, f"{name} imports {target}")
+
+    def test_rooms(self) -> None:
+        """Of a larger package, each folder can be understood and changed with only those that it
+        may import."""
+        for package, rooms in ROOMS.items():
+            for name, tree in files(package.replace(".", "/")):
+                *folders, file = name.removesuffix(".py").split("/")
+                room = inside(package, ".".join(folders))
+                if file in ("__init__", "__main__") and room == ".":
+                    continue
                 for target in imported(name, tree):
-                    parts = target.split(".")
-                    if parts[0] == "disque_tx" and len(parts) > 1 and parts[1] != "__version__":
-                        self.assertIn(parts[1], allowed | {package}, f"{name} imports {target}")
+                    other = home(target) if target.startswith("disque_tx.") else ""
+                    if not is_in(package, other) or (room == "." and "." not in rooms):
+                        continue
+                    allowed = {room, *rooms[room].split()}
+                    self.assertIn(inside(package, other), allowed, f"{name} imports {target}")
+
+    def test_rooms_stand_on_lower_ones(self) -> None:
+        """The lists go from the ground up: each folder uses only those above which it stands."""
+        for package, rooms in ROOMS.items():
+            below = set[str]()
+            for room, allowed in rooms.items():
+                self.assertLessEqual(set(allowed.split()), below, f"{package}: {room}")
+                below.add(room)
 
     def test_no_outside(self) -> None:
         """The state machine has no clock, no randomness and no input or output of its own."""
@@ -133,21 +155,6 @@ class LayerTests(SynchronousTestCase):
                     target.startswith("twisted.internet.reactor"), f"{name} names the reactor"
                 )
 
-    def test_services_are_not_used_below(self) -> None:
-        """No lower layer uses the services."""
-        for name, tree in files():
-            if name.split("/")[0] in ("services", "cli", "sim", "protocols"):
-                continue
-            for target in imported(name, tree):
-                self.assertNotIn(target.split(".")[:2], TOP, f"{name} imports {target}")
-
-    def test_protocols_are_plugins(self) -> None:
-        """The protocols of the package use of the services what those of third parties may use."""
-        for name, tree in files("protocols"):
-            for target in imported(name, tree):
-                if target.startswith("disque_tx.services"):
-                    self.assertIn("disque_tx.plugins.interfaces", target, f"{name}: {target}")
-
     def test_simulated_world(self) -> None:
         """A seed determines a run: nothing in a simulation comes from the real world."""
         for name, tree in files("sim"):
@@ -163,24 +170,22 @@ class LayerTests(SynchronousTestCase):
             self.assertTrue(name in RUNS_WORLDS or not opened, f"{name} opens a file")
 
     def test_no_circles(self) -> None:
-        """Every package can be understood and changed without those that depend on it. A package
-        and its subpackages may import each other, subject to the rule on modules below."""
+        """Every package, and every folder in one, can be understood and changed without those that
+        depend on it."""
         used = packages_used()
-        for package in used:
-            ahead, seen = list(used[package]), set[str]()
-            while ahead:
-                other = ahead.pop()
-                if other in seen or is_part(package, other):
-                    continue
-                seen.add(other)
-                ahead += used.get(other, ())
-                circle = package in used.get(other, ())
-                self.assertFalse(circle, f"{package} uses {other}, which uses {package}")
+        others = {other for found in used.values() for other in found}
+        self.assertEqual([], circles({other: set[str]() for other in others} | used))
 
     def test_rules_look_at_files(self) -> None:
         """The rules above refer to existing files."""
         for package in ("wire", "core", "commands", "engine", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
+        packages = {path.name.removesuffix(".py") for path in SOURCE.glob("[a-z]*")}
+        self.assertEqual(packages - {"py.typed"}, ALLOWED.keys())
+        for package, rooms in ROOMS.items():
+            places = {name.rpartition("/")[0] for name, _ in files(package.replace(".", "/"))}
+            folders = {inside(package, place.replace("/", ".")) for place in places}
+            self.assertEqual(folders - {"."}, rooms.keys() - {"."}, package)
         self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp/requests.py")))
         self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/programs/server.py")))
 
@@ -190,21 +195,23 @@ class LayerTests(SynchronousTestCase):
                 yield from imported(name, tree)
 
 
-def is_part(one: str, other: str) -> bool:
-    """Whether one of two packages contains the other."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+def is_in(package: str, other: str) -> bool:
+    """Whether a package is this one, or a folder in it."""
+    return f"{other}.".startswith(f"{package}.")
+
+
+def inside(package: str, other: str) -> str:
+    """The folder of a package that another one is, ``.`` for the package itself."""
+    return other[len(package) + 1 :] or "."
 
 
 class CircleTests(SynchronousTestCase):
-    """Modules that depend on each other are in one package."""
+    """No two modules depend on each other."""
 
-    def test_no_circle_across_packages(self) -> None:
-        """Modules that import each other, even if only for types, are in one package, so that every
-        other package can be read and replaced without them."""
-        graph = modules()
-        for circle in circles(graph):
-            packages = {name.rpartition(".")[0] for name in circle}
-            self.assertEqual(1, len(packages), sorted(circle))
+    def test_no_circle(self) -> None:
+        """Each module can be read, tested and replaced without those that import it, even if only
+        for types."""
+        self.assertEqual([], [sorted(circle) for circle in circles(modules())])
 
     def test_circles_are_found(self) -> None:
         """The check above would detect a circle."""

@@ -20,7 +20,7 @@ from twisted.protocols.basic import LineOnlyReceiver
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from disque_tx.plugins.interfaces import CommandError, IClientProtocol, IConnection, IHost, Role
+from disque_tx.plugins import CommandError, IClientProtocol, IConnection, IHost, Role
 
 #: Lines that may wait for those before them; until then, nothing more is received.
 WAITING_MAX = 100

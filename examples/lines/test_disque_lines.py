@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyClass
 
-from disque_tx.plugins.interfaces import CommandError, IClientProtocol, IConnection, Role
+from disque_tx.plugins import CommandError, IClientProtocol, IConnection, Role
 
 
 @implementer(IConnection)

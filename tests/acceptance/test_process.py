@@ -17,7 +17,7 @@ from tests.acceptance.daemon import (
     wait_for,
 )
 from tests.acceptance.resp import Connection
-from tests.commands.base.test_registry import COMMANDS
+from tests.commands.test_table import COMMANDS
 from tests.services.net.certificates import Authority
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Handler
+from disque_tx.commands.base.context import Handler, Server
 from disque_tx.commands.base.values import Error, Status, Value, ValueReplies
 from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry

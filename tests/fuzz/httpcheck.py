@@ -15,7 +15,8 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.plugins.interfaces import IHost, Role
 from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.routes import Parameter, Route, Routes
+from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.routes import Route, Routes
 from disque_tx.protocols.http.server.sessions import Sessions
 from disque_tx.protocols.http.site import HttpFactory
 
@@ -62,9 +63,9 @@ class _Host:
 
 
 def _echo(exchange: Exchange) -> dict[str, Any]:
-    words = [exchange.word(parameter.name) for parameter in exchange.route.parameters]
+    words = [exchange.word(parameter.name) for parameter in exchange.parameters]
     path = {name: value.decode("latin-1") for name, value in exchange.path.items()}
-    return {"path": path, "words": words, "json": exchange.json() if exchange.route.body else None}
+    return {"path": path, "words": words, "json": exchange.json() if exchange.schema else None}
 
 
 def _routes() -> Routes:

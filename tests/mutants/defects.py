@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from disque_tx.commands.base.registry import Command
+from disque_tx.commands.base.context import Command
 from disque_tx.core import recovery
 from disque_tx.core.adding import adding
 from disque_tx.core.adding.adding import Adding

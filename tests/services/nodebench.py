@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from disque_tx.commands.base.context import Control
+from disque_tx.commands.base.control import Control
 from disque_tx.engine.turns import CommittedLog
 from disque_tx.services.clients.protocol import RespProtocol
 from disque_tx.services.machine.log import DaemonLog

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from disque_tx.commands.base.context import Control, Server
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.control import Control
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry

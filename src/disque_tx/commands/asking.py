@@ -12,8 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import cursor, integer, job_ids
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Handler
+from disque_tx.commands.base.context import Handler, Server
 from disque_tx.commands.jobs import jobs, retries
 from disque_tx.commands.jobs.counting import scope_of
 from disque_tx.commands.jobs.queues import jscan

@@ -14,8 +14,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Command
+from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.core.base.client import Client
 from disque_tx.core.base.slices import Task

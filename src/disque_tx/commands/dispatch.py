@@ -12,9 +12,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.asking import Answers
-from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.base.readonly import check_reader
-from disque_tx.commands.base.registry import Command, Registry
 from disque_tx.commands.direct import DirectProtocol, Guard
 from disque_tx.commands.server.admin import monitor_line
 from disque_tx.core.base.client import (

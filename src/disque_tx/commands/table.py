@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from disque_tx.commands import asking
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Command, Registry
+from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.jobs import counting as overview
 from disque_tx.commands.jobs import getjob, jobs, queues, retries
 from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, process

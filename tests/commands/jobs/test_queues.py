@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from disque_tx.commands.base.registry import Handler
+from disque_tx.commands.base.context import Handler
 from disque_tx.commands.base.values import Status
 from disque_tx.commands.jobs.getjob import getjob
 from disque_tx.commands.jobs.queues import jscan, pause, qlen, qpeek, qscan, qstat

@@ -15,8 +15,8 @@ from disque_tx.commands.server.admin import (
     time,
 )
 from disque_tx.errors import CommandError
-from tests.commands.base.test_registry import COMMANDS
 from tests.commands.desk import OK, UNIX_S, DeskCase
+from tests.commands.test_table import COMMANDS
 
 
 class AuthTests(DeskCase):

@@ -1,143 +1,105 @@
-"""What a command may use besides the node: the table of clients, statistics, and the process.
+"""What a handler of a command works on, and the table in which it is found: name, arity, flags and
+handler of each command (client protocol, section 7).
 
-``Control`` is the only way from a command to input and output; the services implement it.
+The table and ``Server`` name each other: a handler takes the server, and COMMAND shows the table.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
+from disque_tx.commands.base.control import Control
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.commands.base.slowlog import SlowLog
 from disque_tx.commands.base.stats import Stats
 from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
 
-if TYPE_CHECKING:
-    from disque_tx.commands.base.registry import Registry
+Handler = Callable[["Server", Client, list[bytes]], None]
+
+#: The order in which COMMAND reports flags.
+FLAG_ORDER: Final = (
+    "write",
+    "readonly",
+    "denyoom",
+    "admin",
+    "random",
+    "loading",
+    "skip_monitor",
+    "fast",
+)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Control:
-    """What the process does on request. Every method that can fail raises ``CommandError``."""
+class Command:
+    """One command. ``name``: the original lower-case name. ``arity``: words of the request with
+    the name, negative for 'at least'. ``calls`` and ``ns``: its statistics."""
 
-    def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
-        """Name and value of every visible parameter that matches the glob pattern."""
-        raise NotImplementedError
+    __slots__ = (
+        "name",
+        "arity",
+        "flags",
+        "handler",
+        "write",
+        "denyoom",
+        "loading",
+        "fast",
+        "calls",
+        "ns",
+    )
 
-    def config_set(self, name: bytes, value: bytes) -> None:
-        """Set a parameter at run time (client protocol, section 9)."""
-        raise NotImplementedError
+    def __init__(self, name: bytes, arity: int, flags: str, handler: Handler) -> None:
+        words = flags.split()
+        self.name = name
+        self.arity = arity
+        self.flags: list[str] = [word for word in FLAG_ORDER if word in words]
+        self.handler = handler
+        self.write = "write" in words
+        # What returns a job to its queue needs no room. COMMAND shows the flags of the original.
+        self.denyoom = "denyoom" in words and "returns" not in words
+        self.loading = "loading" in words
+        self.fast = "fast" in words
+        self.calls: i64 = 0
+        self.ns: i64 = 0
 
-    def config_rewrite(self) -> None:
-        """Write the parameters in force to the file they came from."""
-        raise NotImplementedError
+    def accepts(self, argv: list[bytes]) -> bool:
+        """Whether the request has the right number of words."""
+        argc = len(argv)
+        return argc == self.arity if self.arity > 0 else argc >= -self.arity
 
-    def password(self) -> bytes:
-        """``requirepass`` in force; empty when no password is needed."""
-        raise NotImplementedError
+    def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
+        """Call the handler."""
+        self.handler(server, client, argv)
 
-    def readonly_password(self) -> bytes:
-        """``readonly-password`` in force; empty when there is none."""
-        return b""
+    def before_auth(self, argv: list[bytes]) -> bool:
+        """Whether this request needs no password."""
+        return self.name == b"auth"
 
-    def password_wait_s(self, client: Client) -> int:
-        """For how many seconds no password is accepted from the network of this client, after too
-        many wrong ones; 0 if one is."""
-        return 0
 
-    def password_was_wrong(self, client: Client) -> None:
-        """The client has sent a wrong password."""
+class Registry:
+    """Commands by the lower-case name under which clients find them, and in table order."""
 
-    def info_server(self) -> list[tuple[str, str]]:
-        """Fields of INFO's Server section, in order; ``disque_version`` is among them."""
-        raise NotImplementedError
+    def __init__(self, commands: list[Command]) -> None:
+        self.table: list[Command] = commands
+        self.by_name: dict[bytes, Command] = {command.name: command for command in commands}
 
-    def info_memory(self) -> list[tuple[str, str]]:
-        """``used_memory_rss`` in bytes and ``mem_allocator``, for INFO's Memory section."""
-        raise NotImplementedError
+    def rename(self, old: bytes, new: bytes) -> bool:
+        """Let ``old`` be found as ``new``, or not at all when ``new`` is empty (section 21.3).
 
-    def info_persistence(self) -> list[tuple[str, str]]:
-        """Fields of INFO's Persistence section, in order."""
-        raise NotImplementedError
-
-    def info_cpu(self) -> list[tuple[str, str]]:
-        """Fields of INFO's CPU section, in order."""
-        raise NotImplementedError
-
-    def info_eventlog(self) -> list[tuple[str, str]]:
-        """Fields of INFO's Eventlog section, in order."""
-        raise NotImplementedError
-
-    def info_listening(self) -> list[tuple[str, str]]:
-        """Fields of INFO's Listening section, in order."""
-        raise NotImplementedError
-
-    def info_processes(self) -> list[tuple[str, str]]:
-        """Fields of INFO's Processes section, in order."""
-        raise NotImplementedError
-
-    def loading(self) -> bool:
-        """The log is being loaded; most commands are refused."""
-        raise NotImplementedError
-
-    def write_error(self) -> str:
-        """Why the log cannot be written at present; empty when it can."""
-        raise NotImplementedError
-
-    def background_rewrite(self) -> None:
-        """Start rewriting the log; refused while one is running."""
-        raise NotImplementedError
-
-    def reload_log(self) -> None:
-        """Flush the node and load the log again (DEBUG LOADAOF)."""
-        raise NotImplementedError
-
-    def save_nodes(self) -> None:
-        """Write the nodes file and sync it, or ``error saving the cluster node config: ...``."""
-        raise NotImplementedError
-
-    def save_policies(self) -> None:
-        """Write the policies file and sync it; ``The policies can't be saved: ...``."""
-        raise NotImplementedError
-
-    def save_schedules(self) -> None:
-        """Write the schedules file and sync it; ``The schedules can't be saved: ...``."""
-        raise NotImplementedError
-
-    def shutdown(self, rewrite_log: bool) -> None:
-        """Stop the process in an orderly way, after writing a full log if asked."""
-        raise NotImplementedError
-
-    def sleep(self, seconds: float) -> None:
-        """Block the whole process (DEBUG SLEEP)."""
-        raise NotImplementedError
-
-    def restart(self, graceful: bool, delay_ms: int) -> None:
-        """Replace the process by a fresh one (DEBUG RESTART, CRASH-AND-RECOVER)."""
-        raise NotImplementedError
-
-    def crash(self, how: str) -> None:
-        """Crash on purpose: ``segfault``, ``assert`` or ``oom``."""
-        raise NotImplementedError
-
-    def reset_statistics(self) -> None:
-        """Zero what the process itself counts: the delayed syncs of the log (CONFIG RESETSTAT)."""
-        raise NotImplementedError
-
-    def set_protocol(self, client: Client, version: int) -> None:
-        """Write replies to the client in RESP2 or RESP3 from now on (HELLO)."""
-        raise NotImplementedError
-
-    def client_buffers(self, client: Client) -> tuple[int, int, int]:
-        """Bytes of unprocessed input, bytes waiting to be sent, and pieces they lie in."""
-        raise NotImplementedError
-
-    def local_ip(self, client: Client) -> bytes:
-        """The address at which the client reached this node; loopback for one of this machine."""
-        raise NotImplementedError
+        ``False`` when ``old`` is not there; ``ValueError`` when ``new`` is already taken.
+        """
+        old, new = old.lower(), new.lower()
+        command = self.by_name.get(old)
+        if command is None:
+            return False
+        if new and new in self.by_name:
+            raise ValueError(new.decode("latin-1"))
+        del self.by_name[old]
+        if new:
+            self.by_name[new] = command
+        return True
 
 
 class Server:

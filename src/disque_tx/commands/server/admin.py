@@ -7,8 +7,7 @@ from hmac import compare_digest
 from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import mask, wrong_arguments
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Command
+from disque_tx.commands.base.context import Command, Server
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages.records import ReplySink

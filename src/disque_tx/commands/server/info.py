@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx import __version__
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.registry import Command
+from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.jobs.retries import retry_fields
 from disque_tx.commands.server.protocols import protocol_fields
 from disque_tx.core.base.client import Client

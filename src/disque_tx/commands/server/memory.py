@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from disque_tx.commands.base.context import Control
+from disque_tx.commands.base.control import Control
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
 

@@ -6,19 +6,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.direct import DirectProtocol
-from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import IN_HAND, Job
 from disque_tx.errors import CommandError
-from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.direct import AddRequest, Job, JobRecord
 from disque_tx.protocols.beanstalk import intake, requests
+from disque_tx.protocols.beanstalk.client import MARGIN_MS, TubeClient
 from disque_tx.protocols.beanstalk.intake import Intake
 from disque_tx.protocols.beanstalk.jobs import TubeJob
 from disque_tx.protocols.beanstalk.others import OtherRequests
-from disque_tx.protocols.beanstalk.tubes import DEFAULT, Tube, Tubes
+from disque_tx.protocols.beanstalk.tubes import Tubes
 
-#: In its last second, a lease is over for clients that would reserve another job.
-MARGIN_MS: Final = 1_000
 #: TTL of jobs: beanstalkd's have none. 50 years.
 TTL_S: Final = 50 * 366 * 86_400
 #: How long a put waits for its copies.
@@ -39,20 +35,12 @@ def refusal(error: CommandError) -> bytes:
     return b"OUT_OF_MEMORY\r\n" if error.code in _NO_ROOM else b"INTERNAL_ERROR\r\n"
 
 
-class BeanstalkConnection(DirectProtocol):
-    """``used``: the tube of puts. ``watched``: tubes of reserve, by name. ``reserved``: the jobs
-    that the client has, by number."""
+class BeanstalkConnection(TubeClient):
+    """``producer``, ``worker``: whether the client ever put, or reserved."""
 
     def __init__(self, tubes: Tubes) -> None:
-        super().__init__()
-        self.tubes: Tubes = tubes
+        super().__init__(tubes)
         self.unread_max = _UNREAD_BYTES + tubes.job_bytes_max()
-        self.used: Tube = tubes.obtain(DEFAULT)
-        self.watched: dict[bytes, Tube] = {DEFAULT: self.used}
-        self.names: list[bytes] = [DEFAULT]
-        self.used.using += 1
-        self.used.watching += 1
-        self.reserved: dict[int, TubeJob] = {}
         self.producer: bool = False
         self.worker: bool = False
         tubes.connections += 1
@@ -68,9 +56,6 @@ class BeanstalkConnection(DirectProtocol):
         self._waiting: bool = False
         self._again: bool = False
         self._until_ms: i64 = 0
-        # The reserved job whose lease ends first, and that end, not later than it is.
-        self._soonest: TubeJob | None = None
-        self._soonest_ms: i64 = 0
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -202,7 +187,7 @@ class BeanstalkConnection(DirectProtocol):
         client = self.client
         assert client is not None
         now_ms = self._node.now_ms()
-        if self.reserved and self._deadline_soon(now_ms) and not self._node.is_ready(self.names):
+        if self.reserved and self.deadline_soon(now_ms) and not self._node.is_ready(self.names):
             self.write(b"DEADLINE_SOON\r\n")
             return
         job = self._node.take(client, self.names)
@@ -213,7 +198,7 @@ class BeanstalkConnection(DirectProtocol):
         else:
             self._until_ms = 0 if timeout_ms < 0 else now_ms + timeout_ms
             limit_ms = max(timeout_ms, 0)
-            soonest_ms = self._find_soonest()
+            soonest_ms = self.find_soonest()
             if soonest_ms > 0:
                 left_ms = max(1, soonest_ms - MARGIN_MS - now_ms)
                 if limit_ms == 0 or left_ms < limit_ms:
@@ -228,60 +213,7 @@ class BeanstalkConnection(DirectProtocol):
             self._waiting = False
             self.tubes.waiting -= 1
 
-    def give(self, job: Job) -> None:
-        """The client has a job from now on, and gets it."""
-        entry = self.tubes.entry_of(job)
-        entry.unbury()
-        entry.until_ms = 0
-        entry.reserves += 1
-        if job.place == IN_HAND:
-            entry.holder = self
-            self.reserved[entry.number] = entry
-            if job.qtime_ms > 0 and (self._soonest_ms == 0 or job.qtime_ms < self._soonest_ms):
-                self._soonest = entry
-                self._soonest_ms = job.qtime_ms
-        self.write_job(b"RESERVED", entry, job)
-
-    def write_job(self, word: bytes, entry: TubeJob, job: JobRecord) -> None:
-        """Reply with a job."""
-        self.write(b"%s %d %d\r\n" % (word, entry.number, job.body_bytes))
-        self.write(job.body)
-        self.write(b"\r\n")
-
-    def renewed(self, entry: TubeJob) -> None:
-        """The lease of a reserved job ends later."""
-        if entry is self._soonest:
-            self._soonest = None
-
-    def _deadline_soon(self, now_ms: i64) -> bool:
-        """Whether the lease of a reserved job is in its last second."""
-        if self._soonest_ms == 0 or now_ms < self._soonest_ms - MARGIN_MS:
-            return False
-        soonest_ms = self._find_soonest()
-        return soonest_ms > 0 and now_ms >= soonest_ms - MARGIN_MS
-
-    def _find_soonest(self) -> i64:
-        """When the first lease of a reserved job ends, 0 for never."""
-        soonest = self._soonest
-        if soonest is not None and soonest.holder is self:
-            return self._soonest_ms
-        self._soonest = None
-        self._soonest_ms = 0
-        for entry in self.reserved.values():
-            job = entry.job
-            if job is None or job.qtime_ms == 0:
-                continue
-            if self._soonest_ms == 0 or job.qtime_ms < self._soonest_ms:
-                self._soonest = entry
-                self._soonest_ms = job.qtime_ms
-        return self._soonest_ms
-
     # -- what a client that waited gets ------------------------------------------------------
-
-    def refuse(self, line: bytes) -> None:
-        """Answer a request that is refused."""
-        self.stats.errors += 1
-        self.write(line)
 
     def status(self, text: bytes) -> None:
         entry, self._putting = self._putting, None
@@ -298,7 +230,7 @@ class BeanstalkConnection(DirectProtocol):
     def null_array(self) -> None:
         self._end_wait()
         now_ms = self._node.now_ms()
-        if self._deadline_soon(now_ms):
+        if self.deadline_soon(now_ms):
             self.write(b"DEADLINE_SOON\r\n")
         elif self._until_ms == 0 or now_ms < self._until_ms:
             self._again = True  # the lease for which it was woken ended otherwise

@@ -1,22 +1,31 @@
-"""What beanstalkd's protocol knows about a job, besides the job: its number, and what happened."""
+"""What beanstalkd's protocol knows about jobs, besides the jobs: their numbers, what happened to
+them, their tubes, and which connections have them reserved."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, Job
-from disque_tx.core.jobs.notes import Note
-from disque_tx.messages.records import QUEUED
-
-if TYPE_CHECKING:
-    from disque_tx.protocols.beanstalk.connection import BeanstalkConnection
-    from disque_tx.protocols.beanstalk.tubes import Tube, Tubes
+from disque_tx.plugins.direct import (
+    BACKOFF,
+    DELAYED,
+    IN_HAND,
+    QUEUED,
+    DirectNode,
+    DirectProtocol,
+    Job,
+    Note,
+)
 
 OWNER: Final = b"beanstalk"
 _VERSION: Final = b"1"
 _FIELDS: Final = 11
+#: The tube that is always there.
+DEFAULT: Final = b"default"
+_STALE_MAX: Final = 64
 
 
 class TubeJob(Note):
@@ -26,13 +35,13 @@ class TubeJob(Note):
     0 when it is not. ``restarts``: after a restart, nobody but a client of this protocol can have
     had it."""
 
-    def __init__(self, tubes: Tubes, tube: Tube, delay_s: i64) -> None:
+    def __init__(self, table: JobTable, tube: Tube, delay_s: i64) -> None:
         super().__init__(OWNER, b"")
-        self.tubes: Tubes = tubes
+        self.table: JobTable = table
         self.tube: Tube = tube
         self.number: i64 = 0
         self.job: Job | None = None
-        self.holder: BeanstalkConnection | None = None
+        self.holder: Holder | None = None
         self.buried: bool = False
         self.restarts: bool = False
         self.delay_s: i64 = delay_s
@@ -79,7 +88,7 @@ class TubeJob(Note):
 
     def begins(self, job: Job) -> None:
         self.job = job
-        self.tubes.register(self)
+        self.table.register(self)
 
     def moved(self, job: Job, was: i64) -> None:
         if was == IN_HAND:
@@ -87,8 +96,8 @@ class TubeJob(Note):
                 self.drop_holder()
                 if job.state == QUEUED or job.place == BACKOFF:
                     self.timeouts += 1
-                    self.tubes.timeouts += 1
-                    self.tubes.node.note(job, self)
+                    self.table.timeouts += 1
+                    self.table.node.note(job, self)
         elif was in (BACKOFF, DELAYED):
             self.tube.delayed.discard(self)
         if (job.place == DELAYED or job.place == BACKOFF) and not self.buried:
@@ -96,7 +105,7 @@ class TubeJob(Note):
 
     def ended(self, job: Job) -> None:
         self.drop_holder()
-        self.tubes.unregister(self)
+        self.table.unregister(self)
 
     # -- from connections --------------------------------------------------------------------
 
@@ -112,7 +121,7 @@ class TubeJob(Note):
         if self.buried:
             self.buried = False
             self.tube.buried.pop(self, None)
-            self.tubes.buried -= 1
+            self.table.buried -= 1
 
     def is_delayed(self) -> bool:
         """Whether it waits for a delay, or for another attempt."""
@@ -133,3 +142,126 @@ class TubeJob(Note):
         if self.buried:
             return b"buried"
         return b"delayed" if self.is_delayed() else b"reserved"
+
+
+class Delayed:
+    """Delayed jobs of a tube, the one that is due first at the front."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[TubeJob, int] = {}
+        self._heap: list[tuple[int, int, TubeJob]] = []
+        self._made: int = 0
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, entry: TubeJob) -> None:
+        """The job is delayed until ``due_ms``."""
+        self._made += 1
+        self._jobs[entry] = self._made
+        heappush(self._heap, (int(entry.due_ms), self._made, entry))
+        if len(self._heap) > 2 * len(self._jobs) + _STALE_MAX:
+            jobs = self._jobs
+            self._heap = [item for item in self._heap if jobs.get(item[2]) == item[1]]
+            heapify(self._heap)
+
+    def discard(self, entry: TubeJob) -> None:
+        """The job is not delayed any more."""
+        self._jobs.pop(entry, None)
+
+    def first(self) -> TubeJob | None:
+        """The job that is due first."""
+        while self._heap:
+            _due_ms, made, entry = self._heap[0]
+            if self._jobs.get(entry) == made:
+                return entry
+            heappop(self._heap)
+        return None
+
+
+class Tube:
+    """``using``, ``watching``: connections. ``jobs``: numbered jobs of it; ``total``: all that ever
+    were, while the tube was known. ``buried``: in the order in which they were buried. ``pause_s``,
+    ``paused_until_ms``: of the pause in force, 0 without one; ``timer``: what ends it."""
+
+    def __init__(self, name: bytes) -> None:
+        self.name: bytes = name
+        self.using: i64 = 0
+        self.watching: i64 = 0
+        self.jobs: i64 = 0
+        self.total: i64 = 0
+        self.deletes: i64 = 0
+        self.pauses: i64 = 0
+        self.pause_s: i64 = 0
+        self.paused_until_ms: i64 = 0
+        self.timer: Any = None
+        self.buried: OrderedDict[TubeJob, None] = OrderedDict()
+        self.delayed: Delayed = Delayed()
+
+
+class Holder(DirectProtocol):
+    """A connection that has jobs. ``reserved``: these, by number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reserved: dict[int, TubeJob] = {}
+
+
+class JobTable:
+    """All numbered jobs of a node, and the tubes they are in, by name. ``timeouts``: leases that
+    ended. ``total``: all jobs that ever were. ``buried``: those that are now."""
+
+    def __init__(self, node: DirectNode) -> None:
+        self.node: DirectNode = node
+        self.by_name: dict[bytes, Tube] = {}
+        self.by_number: dict[int, TubeJob] = {}
+        self.timeouts: i64 = 0
+        self.total: i64 = 0
+        self.buried: i64 = 0
+        self._last: i64 = 0
+
+    # -- tubes -------------------------------------------------------------------------------
+
+    def obtain(self, name: bytes) -> Tube:
+        """The tube of this name."""
+        tube = self.by_name.get(name)
+        if tube is None:
+            tube = self.by_name[name] = Tube(name)
+        return tube
+
+    def release(self, tube: Tube) -> None:
+        """Forget a tube that nothing refers to."""
+        if tube.using or tube.watching or tube.jobs or tube.timer is not None:
+            return
+        if tube.name != DEFAULT:
+            self.by_name.pop(tube.name, None)
+
+    # -- jobs --------------------------------------------------------------------------------
+
+    def register(self, entry: TubeJob) -> None:
+        """A job is new here; it gets a number unless it has one."""
+        if entry.number == 0:
+            self._last += 1
+            entry.number = self._last
+            self.total += 1
+            entry.tube.total += 1
+        elif entry.number > self._last:
+            self._last = entry.number
+        self.by_number[entry.number] = entry
+        entry.tube.jobs += 1
+
+    def unregister(self, entry: TubeJob) -> None:
+        """A job is gone."""
+        entry.unbury()
+        tube = entry.tube
+        tube.delayed.discard(entry)
+        if self.by_number.pop(entry.number, None) is not None:
+            tube.jobs -= 1
+            if tube.jobs == 0:
+                self.release(tube)
+
+    def bury(self, entry: TubeJob) -> None:
+        """A job is buried."""
+        entry.buried = True
+        entry.tube.buried[entry] = None
+        self.buried += 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.jobs.job import Job
+from disque_tx.plugins.direct import Job
 from disque_tx.protocols.beanstalk import requests
+from disque_tx.protocols.beanstalk.client import TubeClient
 from disque_tx.protocols.beanstalk.jobs import TubeJob
 from disque_tx.protocols.beanstalk.stats import (
     job_stats,
@@ -16,9 +17,6 @@ from disque_tx.protocols.beanstalk.stats import (
     tube_names,
     tube_stats,
 )
-
-if TYPE_CHECKING:
-    from disque_tx.protocols.beanstalk.connection import BeanstalkConnection
 
 #: Jobs that one kick moves at the most.
 KICKS_MAX: Final = 1_000
@@ -30,10 +28,10 @@ _DELAY_S_MAX: Final = 25 * 366 * 86_400
 
 
 class OtherRequests:
-    """Of one connection."""
+    """Of one client."""
 
-    def __init__(self, connection: BeanstalkConnection) -> None:
-        self._connection: BeanstalkConnection = connection
+    def __init__(self, connection: TubeClient) -> None:
+        self._connection: TubeClient = connection
         self._tubes = connection.tubes
         self._node = connection.tubes.node
 

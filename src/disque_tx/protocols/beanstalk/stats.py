@@ -7,8 +7,8 @@ from typing import Final
 
 from disque_tx import __version__
 from disque_tx.protocols.beanstalk import requests
-from disque_tx.protocols.beanstalk.jobs import TubeJob
-from disque_tx.protocols.beanstalk.tubes import Tube, Tubes
+from disque_tx.protocols.beanstalk.jobs import Tube, TubeJob
+from disque_tx.protocols.beanstalk.tubes import Tubes
 
 #: Jobs with a smaller priority are urgent.
 URGENT: Final = 1_024

@@ -2,80 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any
 
 from mypy_extensions import i64
 
-from disque_tx.commands.direct import DirectNode
-from disque_tx.core.jobs.job import Job
-from disque_tx.core.jobs.notes import Note
-from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.direct import DirectNode, Job, JobRecord, Note
 from disque_tx.protocols.beanstalk import requests
-from disque_tx.protocols.beanstalk.jobs import OWNER, TubeJob
-
-DEFAULT: Final = b"default"
-_STALE_MAX: Final = 64
+from disque_tx.protocols.beanstalk.jobs import DEFAULT, OWNER, JobTable, Tube, TubeJob
 
 
-class Delayed:
-    """Delayed jobs of a tube, the one that is due first at the front."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[TubeJob, int] = {}
-        self._heap: list[tuple[int, int, TubeJob]] = []
-        self._made: int = 0
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def add(self, entry: TubeJob) -> None:
-        """The job is delayed until ``due_ms``."""
-        self._made += 1
-        self._jobs[entry] = self._made
-        heappush(self._heap, (int(entry.due_ms), self._made, entry))
-        if len(self._heap) > 2 * len(self._jobs) + _STALE_MAX:
-            jobs = self._jobs
-            self._heap = [item for item in self._heap if jobs.get(item[2]) == item[1]]
-            heapify(self._heap)
-
-    def discard(self, entry: TubeJob) -> None:
-        """The job is not delayed any more."""
-        self._jobs.pop(entry, None)
-
-    def first(self) -> TubeJob | None:
-        """The job that is due first."""
-        while self._heap:
-            _due_ms, made, entry = self._heap[0]
-            if self._jobs.get(entry) == made:
-                return entry
-            heappop(self._heap)
-        return None
-
-
-class Tube:
-    """``using``, ``watching``: connections. ``jobs``: numbered jobs of it; ``total``: all that ever
-    were, while the tube was known. ``buried``: in the order in which they were buried. ``pause_s``,
-    ``paused_until_ms``: of the pause in force, 0 without one; ``timer``: what ends it."""
-
-    def __init__(self, name: bytes) -> None:
-        self.name: bytes = name
-        self.using: i64 = 0
-        self.watching: i64 = 0
-        self.jobs: i64 = 0
-        self.total: i64 = 0
-        self.deletes: i64 = 0
-        self.pauses: i64 = 0
-        self.pause_s: i64 = 0
-        self.paused_until_ms: i64 = 0
-        self.timer: Any = None
-        self.buried: OrderedDict[TubeJob, None] = OrderedDict()
-        self.delayed: Delayed = Delayed()
-
-
-class Tubes:
+class Tubes(JobTable):
     """All of a node. ``counts``: of requests, by their numbers. ``later``: calls a function after
     so many seconds, within a turn, and returns something that can be cancelled. ``producers``,
     ``workers``, ``waiting``: connections that ever put, or reserved, and that wait.
@@ -87,14 +24,9 @@ class Tubes:
         settings: Any,
         later: Callable[[float, Callable[[], object]], Any],
     ) -> None:
-        self.node: DirectNode = node
+        super().__init__(node)
         self.settings: Any = settings
-        self.by_name: dict[bytes, Tube] = {}
-        self.by_number: dict[int, TubeJob] = {}
         self.counts: list[int] = [0] * (requests.MALFORMED + 1)
-        self.timeouts: i64 = 0
-        self.total: i64 = 0
-        self.buried: i64 = 0
         self.connections: i64 = 0
         self.connected: i64 = 0
         self.producers: i64 = 0
@@ -102,7 +34,6 @@ class Tubes:
         self.waiting: i64 = 0
         self.started_ms: i64 = node.now_ms()
         self._later: Callable[[float, Callable[[], object]], Any] = later
-        self._last: i64 = 0
         self.obtain(DEFAULT)
         node.read_notes(OWNER, self._restore)
 
@@ -117,20 +48,6 @@ class Tubes:
         return copies if copies > 0 else -1
 
     # -- tubes -------------------------------------------------------------------------------
-
-    def obtain(self, name: bytes) -> Tube:
-        """The tube of this name."""
-        tube = self.by_name.get(name)
-        if tube is None:
-            tube = self.by_name[name] = Tube(name)
-        return tube
-
-    def release(self, tube: Tube) -> None:
-        """Forget a tube that nothing refers to."""
-        if tube.using or tube.watching or tube.jobs or tube.timer is not None:
-            return
-        if tube.name != DEFAULT:
-            self.by_name.pop(tube.name, None)
 
     def is_known(self, name: bytes) -> bool:
         """Whether there is such a tube, or a queue of that name."""
@@ -157,34 +74,6 @@ class Tubes:
             timer.cancel()
 
     # -- jobs --------------------------------------------------------------------------------
-
-    def register(self, entry: TubeJob) -> None:
-        """A job is new here; it gets a number unless it has one."""
-        if entry.number == 0:
-            self._last += 1
-            entry.number = self._last
-            self.total += 1
-            entry.tube.total += 1
-        elif entry.number > self._last:
-            self._last = entry.number
-        self.by_number[entry.number] = entry
-        entry.tube.jobs += 1
-
-    def unregister(self, entry: TubeJob) -> None:
-        """A job is gone."""
-        entry.unbury()
-        tube = entry.tube
-        tube.delayed.discard(entry)
-        if self.by_number.pop(entry.number, None) is not None:
-            tube.jobs -= 1
-            if tube.jobs == 0:
-                self.release(tube)
-
-    def bury(self, entry: TubeJob) -> None:
-        """A job is buried."""
-        entry.buried = True
-        entry.tube.buried[entry] = None
-        self.buried += 1
 
     def entry_of(self, record: JobRecord) -> TubeJob:
         """What is known of a job; one that came by another protocol gets a number."""

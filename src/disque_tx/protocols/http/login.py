@@ -8,11 +8,10 @@ from urllib.parse import parse_qs
 from disque_tx.plugins.interfaces import Role
 from disque_tx.protocols.http.api.base.values import FLAG, ROOT, schema
 from disque_tx.protocols.http.server.checks import PASSWORD_MAX
-from disque_tx.protocols.http.server.cookies import cookie, token_of
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
-from disque_tx.protocols.http.server.sessions import Sessions
+from disque_tx.protocols.http.server.sessions import Sessions, cookie, token_of
 
 _FORM: Final = "application/x-www-form-urlencoded"
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IProtocolFactory
 from twisted.python.failure import Failure
 
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET, plain_ip
@@ -27,7 +28,6 @@ from disque_tx.services.net.sockets import Adopter, connect_tcp, os_error
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.services.bus.protocol import BusFactory
     from disque_tx.services.machine.log import DaemonLog
     from disque_tx.services.machine.platform import Platform
     from disque_tx.services.turns.runtime import Runtime
@@ -103,7 +103,7 @@ class BusConnector:
         self._in_thread = platform.in_thread
         self._connecting: set[Deferred[socket.socket]] = set()
 
-    def connect(self, entry: NodeEntry, factory: BusFactory, adopter: Adopter) -> None:
+    def connect(self, entry: NodeEntry, factory: IProtocolFactory, adopter: Adopter) -> None:
         """Make a connection to a node and let ``adopter`` serve it; a failure is reported to the
         node."""
         host = plain_ip(entry.ip).decode("latin-1")
@@ -125,7 +125,7 @@ class BusConnector:
         self._connecting.discard(connecting)
         return result
 
-    def _adopted(self, sock: socket.socket, factory: BusFactory, adopter: Adopter) -> None:
+    def _adopted(self, sock: socket.socket, factory: IProtocolFactory, adopter: Adopter) -> None:
         if not adopter.adopt(sock, factory):
             raise os_error(errno.ENOTCONN)
 

@@ -7,6 +7,7 @@ connection.
 
 from __future__ import annotations
 
+import typing
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address
@@ -26,7 +27,7 @@ from disque_tx.messages.nodes import NodeEntry
 from disque_tx.wire.bus.writer import BusWriter
 
 if TYPE_CHECKING:
-    from disque_tx.services.bus.service import Bus
+    from disque_tx.engine.buslinks import BusLinks
 
 #: How long a TLS handshake may take, and sending what is left on a connection that is being closed.
 _TIMEOUT_S: Final = 2.0
@@ -39,6 +40,34 @@ def ip_of(address: IAddress | None) -> bytes:
     )
 
 
+class LinkOwner(typing.Protocol):
+    """What a connection reports to. ``links``: all links of the node."""
+
+    reactor: Any
+    links: BusLinks
+
+    def opened(self, connection: BusProtocol) -> None:
+        """A connection exists; nothing can be sent on it yet."""
+
+    def up(self, connection: BusProtocol) -> None:
+        """Messages can go both ways."""
+
+    def receive(self, connection: BusProtocol, data: bytes) -> None:
+        """Bytes arrived."""
+
+    def resumed(self) -> None:
+        """A socket takes bytes again."""
+
+    def lost(self, connection: BusProtocol, reason: Failure) -> None:
+        """A connection is gone."""
+
+    def drop(self, connection: BusProtocol, why: str) -> None:
+        """Close a connection because of what the other side did."""
+
+    def faulty(self, connection: BusProtocol, error: Exception) -> None:
+        """A message met a fault of this program."""
+
+
 @implementer(IHandshakeListener, IPushProducer)
 class BusProtocol(Protocol):
     """One connection. It is its transport's producer: while the socket does not take bytes, what
@@ -48,11 +77,13 @@ class BusProtocol(Protocol):
     is up once its TLS handshake is done. ``paused``: the socket is full.
     """
 
-    def __init__(self, bus: Bus, entry: NodeEntry | None, peer_ip: bytes, secure: bool) -> None:
-        self._bus = bus
+    def __init__(
+        self, owner: LinkOwner, entry: NodeEntry | None, peer_ip: bytes, secure: bool
+    ) -> None:
+        self._owner = owner
         self._secure = secure
         self._timer: IDelayedCall | None = None
-        self.end = LinkEnd(self, entry, peer_ip, BusWriter(bus.links.written))
+        self.end = LinkEnd(self, entry, peer_ip, BusWriter(owner.links.written))
         self.paused = False
 
     # -- IProtocol and IHandshakeListener ----------------------------------------------------
@@ -66,31 +97,31 @@ class BusProtocol(Protocol):
         if serve_link is not None:
             serve_link(self.end)
         if self._secure:
-            self._timer = self._bus.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
-        self._bus.opened(self)
+            self._timer = self._owner.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
+        self._owner.opened(self)
         if not self._secure:
-            self._bus.up(self)
+            self._owner.up(self)
 
     def handshakeCompleted(self) -> None:
         """Both sides have shown their certificates."""
         self._cancel_timer()
-        self._bus.up(self)
+        self._owner.up(self)
 
     def dataReceived(self, data: bytes) -> None:
         """Hand complete messages to the node; outside of a turn this is a turn of its own."""
-        self._bus.receive(self, data)
+        self._owner.receive(self, data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Nothing can be sent to the other side any more."""
         self._cancel_timer()
-        self._bus.lost(self, reason)
+        self._owner.lost(self, reason)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._timer = None
 
-    # -- for the bus -------------------------------------------------------------------------
+    # -- for the owner -------------------------------------------------------------------------
 
     def local_ip(self) -> bytes:
         """The address of our end."""
@@ -112,20 +143,20 @@ class BusProtocol(Protocol):
         transport: Any = self.transport
         transport.unregisterProducer()
         self._cancel_timer()
-        self._timer = self._bus.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
+        self._timer = self._owner.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
         transport.loseConnection()
 
     def drop(self, why: str) -> None:
         """Close now, because of what the other side did."""
-        self._bus.drop(self, why)
+        self._owner.drop(self, why)
 
     def overflowed(self) -> None:
         """The other side does not read."""
-        self._bus.drop(self, "does not read what it is sent")
+        self._owner.drop(self, "does not read what it is sent")
 
     def faulty(self, error: Exception) -> None:
         """A message met a fault of this program."""
-        self._bus.faulty(self, error)
+        self._owner.faulty(self, error)
 
     def abort(self) -> None:
         """Close now."""
@@ -141,7 +172,7 @@ class BusProtocol(Protocol):
     def resumeProducing(self) -> None:
         """The socket takes bytes again: what was kept leaves with the turn."""
         self.paused = False
-        self._bus.resumed()
+        self._owner.resumed()
 
     def stopProducing(self) -> None:
         """The connection is gone; :meth:`connectionLost` does the work."""
@@ -152,11 +183,11 @@ class BusFactory(Factory):
 
     noisy = False
 
-    def __init__(self, bus: Bus, entry: NodeEntry | None, secure: bool) -> None:
-        self._bus = bus
+    def __init__(self, owner: LinkOwner, entry: NodeEntry | None, secure: bool) -> None:
+        self._owner = owner
         self._entry = entry
         self._secure = secure
 
     def buildProtocol(self, addr: IAddress | None) -> BusProtocol:
         """One protocol per connection."""
-        return BusProtocol(self._bus, self._entry, ip_of(addr), self._secure)
+        return BusProtocol(self._owner, self._entry, ip_of(addr), self._secure)

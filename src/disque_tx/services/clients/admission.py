@@ -3,7 +3,7 @@ that are connected."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
@@ -11,13 +11,9 @@ from twisted.python.failure import Failure
 
 from disque_tx.core.base.client import Client
 from disque_tx.services.net.listening import shown_host
-from disque_tx.services.net.transport import FastTransport
-from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
-    from disque_tx.commands.direct import DirectProtocol
     from disque_tx.config.settings import Settings
-    from disque_tx.services.clients.protocol import RespProtocol
     from disque_tx.services.machine.log import DaemonLog
     from disque_tx.services.turns.runtime import Runtime
 
@@ -61,30 +57,9 @@ class Admission:
             return _PROTECTED + (_BY_LOOPBACK if _is_same_host(peer, host) else b"")
         return b""
 
-    def admit(
-        self,
-        protocol: RespProtocol,
-        addr: bytes,
-        monitor_addr: bytes,
-        unix: bool,
-        direct: DirectProtocol | None = None,
-    ) -> Session:
-        """Register a client; ``addr`` and ``monitor_addr`` as the commands show it. ``direct``: its
-        protocol, if it is not RESP."""
-        runtime = self._runtime
-        transport: Any = protocol.transport
-        session = Session(self.next_id(), addr, runtime.node.now_ms, protocol, direct)
-        session.monitor_addr = monitor_addr
-        session.unix = unix
-        session.parser.restricted = self.guarded()
-        if isinstance(transport, FastTransport):
-            session.fd = transport.fd
-            session.recv = transport.recv
-            session.send = transport.send
-            transport.serve_directly(session)
-            transport.set_keepalive(self._settings.tcp_keepalive)
-        self.enter(session)
-        return session
+    def keepalive_s(self) -> int:
+        """After how many idle seconds the system probes whether a client is alive; 0 for never."""
+        return self._settings.tcp_keepalive
 
     def next_id(self) -> int:
         """The ID of the next client."""

@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from disque_tx.commands.direct import DirectProtocol
 from disque_tx.services.clients.admission import is_local
-from disque_tx.services.clients.protocol import RespProtocol, describe
+from disque_tx.services.clients.protocol import RespProtocol
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
@@ -40,8 +40,7 @@ class DirectConnection(RespProtocol):
         stats = direct.stats = self._runtime.server.stats.protocol(name.decode())
         stats.connected += 1
         stats.connections += 1
-        where = describe(peer, host)
-        self.session = self._admission.admit(self, *where, direct=direct)
+        self.session = self.admitted(peer, host, direct)
         self.session.authenticated = True
         self.session.name = name
         transport.registerProducer(self, True)

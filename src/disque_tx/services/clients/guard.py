@@ -19,7 +19,6 @@ from zope.interface import directlyProvides, providedBy
 from disque_tx.services.net.listening import shown_host
 
 if TYPE_CHECKING:
-    from disque_tx.services.clients.guests import Guest
     from disque_tx.services.machine.log import DaemonLog
 
 _T = TypeVar("_T")
@@ -89,11 +88,11 @@ class Guard:
 
 
 class GuardedProtocol:
-    """A connection of a plugin: passes everything on, and ends when that raises. ``guests``: the
-    clients that the plugin registered for it."""
+    """A connection of a plugin: passes everything on, and ends when that raises. ``on_lost``: what
+    is called once it is gone, after the plugin was told."""
 
     def __init__(self, guard: Guard, wrapped: Any) -> None:
-        self.guests: list[Guest] = []
+        self.on_lost: list[Callable[[], None]] = []
         self._guard = guard
         self._wrapped = wrapped
         self._transport: Any = None
@@ -116,8 +115,8 @@ class GuardedProtocol:
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The connection is gone, and so are the clients that came by it."""
         self._run("connectionLost", self._wrapped.connectionLost, reason)
-        for guest in self.guests:
-            guest.abandoned()
+        for tell in self.on_lost:
+            tell()
 
     def _run(self, what: str, work: Callable[..., object], *args: Any) -> None:
         guard = self._guard

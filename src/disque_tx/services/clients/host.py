@@ -15,7 +15,7 @@ from disque_tx.plugins.interfaces import IHost, IProcesses, JobEvent, Role
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.direct import DirectFactory
 from disque_tx.services.clients.guard import Guard, GuardedReactor
-from disque_tx.services.clients.guests import Guest, Guests, network_of_peer
+from disque_tx.services.clients.pluginclient import PluginClient, network_of_peer
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.clients.view import NodeView
@@ -54,7 +54,6 @@ class PluginHost:
         self._sinks = sinks
         self._direct_node = DirectNode(runtime.server, runtime.dispatcher)
         self._passwords = Passwords(settings, platform.guesses)
-        self._guests = Guests(runtime, self._admission, service, self._passwords)
         self._steady_ms = platform.clock.steady_ms
         self._guards: dict[str, Guard] = {}
         self._guard = Guard("embedded", platform.log, platform.clock.steady_ms)
@@ -92,13 +91,13 @@ class PluginHost:
             work()
             node.serve()
 
-    def admit(self, transport: Any, protocol: str) -> Guest:
+    def admit(self, transport: Any, protocol: str) -> PluginClient:
         """Register a client of a plugin's protocol."""
-        guest = self._guests.admit(transport, protocol, self._guard)
-        connection = self._guard.connection
-        if connection is not None:
-            connection.guests.append(guest)
-        return guest
+        guard, service = self._guard, self.node_service
+        client = PluginClient(service, self._admission, self._passwords, guard, transport, protocol)
+        if guard.connection is not None:
+            guard.connection.on_lost.append(client.abandoned)
+        return client
 
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
         """What a client at this address may do with this password."""

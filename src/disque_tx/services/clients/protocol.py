@@ -13,9 +13,11 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
+    from disque_tx.commands.direct import DirectProtocol
     from disque_tx.services.clients.admission import Admission
     from disque_tx.services.turns.runtime import Runtime
 
@@ -43,8 +45,29 @@ class RespProtocol(Protocol):
             return
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        self.session = self._admission.admit(self, *describe(peer, host))
+        self.session = self.admitted(peer, host)
         transport.registerProducer(self, True)
+
+    def admitted(
+        self, peer: IAddress, host: IAddress, direct: DirectProtocol | None = None
+    ) -> Session:
+        """Register the client at the address ``peer``, which connected to our address ``host``.
+        ``direct``: its protocol, if it is not RESP."""
+        admission, transport = self._admission, self.transport
+        addr, monitor_addr, unix = describe(peer, host)
+        now_ms = self._runtime.node.now_ms
+        session = Session(admission.next_id(), addr, now_ms, self, direct)
+        session.monitor_addr = monitor_addr
+        session.unix = unix
+        session.parser.restricted = admission.guarded()
+        if isinstance(transport, FastTransport):
+            session.fd = transport.fd
+            session.recv = transport.recv
+            session.send = transport.send
+            transport.serve_directly(session)
+            transport.set_keepalive(admission.keepalive_s())
+        admission.enter(session)
+        return session
 
     def dataReceived(self, data: bytes) -> None:
         """Execute what is complete; outside of a turn this is a turn of its own."""

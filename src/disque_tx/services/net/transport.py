@@ -9,7 +9,7 @@ and keeps the rest. Linux only, TCP and Unix sockets; everything else uses Twist
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
@@ -19,7 +19,6 @@ from zope.interface import implementer
 
 if TYPE_CHECKING:
     from disque_tx.engine.linkend import LinkEnd
-    from disque_tx.services.net.hub import Hub
     from disque_tx.services.turns.pump import Session
 
 
@@ -32,9 +31,26 @@ def address_of(sock: socket.socket, name: Any) -> IAddress:
     return UNIXAddress(name or None)
 
 
+class Watcher(Protocol):
+    """What waits for the sockets of all transports. ``sessions``, ``links``: those that the pump
+    and the bus serve directly, by file descriptor."""
+
+    sessions: dict[int, Session]
+    links: dict[int, LinkEnd]
+
+    def want_writes(self, transport: FastTransport, wanted: bool) -> None:
+        """Watch for the socket to take bytes, or no longer."""
+
+    def close(self, transport: FastTransport, reason: Failure) -> None:
+        """Forget a connection and notify its protocol."""
+
+    def close_soon(self, transport: FastTransport, reason: Failure) -> None:
+        """Forget a connection when the turn is over."""
+
+
 @implementer(ITransport, IConsumer, IPushProducer)
 class FastTransport:
-    """One accepted connection.
+    """One accepted connection. ``watcher``: reports when the socket is ready.
 
     ``disconnecting``: closes once everything was sent. A streaming producer is paused while there
     is anything the socket did not take. ``reading``: ``False`` while the protocol has paused it:
@@ -52,12 +68,12 @@ class FastTransport:
         "_sock",
         "recv",
         "send",
-        "_hub",
+        "_watcher",
         "_unsent",
         "__weakref__",
     )
 
-    def __init__(self, sock: socket.socket, hub: Hub) -> None:
+    def __init__(self, sock: socket.socket, watcher: Watcher) -> None:
         self.protocol: Any = None
         self.disconnecting = False
         self.disconnected = False
@@ -68,7 +84,7 @@ class FastTransport:
         self._sock = sock
         self.send = sock.send
         self.recv = sock.recv
-        self._hub = hub
+        self._watcher = watcher
         self._unsent = bytearray()
 
     # -- ITransport --------------------------------------------------------------------------
@@ -89,7 +105,7 @@ class FastTransport:
             return
         if sent < len(data):
             self._unsent += data[sent:]
-            self._hub.want_writes(self, True)
+            self._watcher.want_writes(self, True)
             if self.producer is not None and self._streaming:
                 self.producer.pauseProducing()
 
@@ -103,12 +119,12 @@ class FastTransport:
             return
         self.disconnecting = True
         if not self._unsent and self.producer is None:
-            self._hub.close(self, Failure(ConnectionDone()))
+            self._watcher.close(self, Failure(ConnectionDone()))
 
     def abortConnection(self) -> None:
         """Close now, whatever was not sent."""
         if not self.disconnected:
-            self._hub.close(self, Failure(ConnectionAborted()))
+            self._watcher.close(self, Failure(ConnectionAborted()))
 
     def getPeer(self) -> IAddress:
         """The other side's address."""
@@ -133,7 +149,7 @@ class FastTransport:
         """The producer is done."""
         self.producer = None
         if self.disconnecting and not self._unsent and not self.disconnected:
-            self._hub.close(self, Failure(ConnectionDone()))
+            self._watcher.close(self, Failure(ConnectionDone()))
 
     # -- IPushProducer -----------------------------------------------------------------------
 
@@ -146,28 +162,28 @@ class FastTransport:
         if not self.reading and not self.disconnected:
             self.reading = True
             # A change of what is watched lets the kernel report again what was not read.
-            self._hub.want_writes(self, bool(self._unsent))
+            self._watcher.want_writes(self, bool(self._unsent))
 
     def stopProducing(self) -> None:
         """Close the connection."""
         self.loseConnection()
 
-    # -- from the hub ------------------------------------------------------------------------
+    # -- from the watcher --------------------------------------------------------------------
 
     def serve_directly(self, session: Session) -> None:
         """Let the pump receive for this session, without a call of the protocol per read."""
-        self._hub.sessions[self.fd] = session
+        self._watcher.sessions[self.fd] = session
 
     def serve_link(self, end: LinkEnd) -> None:
         """Let the bus receive and send for this link, without a call of the protocol per read."""
         end.recv = self.recv
         end.send = self.send
-        self._hub.links[self.fd] = end
+        self._watcher.links[self.fd] = end
 
     def broken(self, error: OSError) -> None:
         """The connection broke; the protocol is notified after the turn."""
         self.disconnecting = True
-        self._hub.close_soon(self, Failure(ConnectionLost(str(error))))
+        self._watcher.close_soon(self, Failure(ConnectionLost(str(error))))
 
     def writable(self) -> None:
         """The socket takes bytes again."""
@@ -181,11 +197,11 @@ class FastTransport:
         del self._unsent[:sent]
         if self._unsent:
             return
-        self._hub.want_writes(self, False)
+        self._watcher.want_writes(self, False)
         if self.producer is not None:
             self.producer.resumeProducing()
         elif self.disconnecting:
-            self._hub.close(self, Failure(ConnectionDone()))
+            self._watcher.close(self, Failure(ConnectionDone()))
 
     def unsent_bytes(self) -> int:
         """Bytes written and not yet taken by the socket."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from twisted.internet.address import IPv4Address, IPv6Address
 
 from disque_tx import config
-from disque_tx.commands.base.context import Control
+from disque_tx.commands.base.control import Control
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.base.client import Client
 from disque_tx.core.nodes.addresses import plain_ip

@@ -115,8 +115,8 @@ class Runtime:
         if isinstance(client, Session):
             size: int = client.connection.output_bytes()
             return size
-        guest = self.calls.get(client.id)
-        return 0 if guest is None else guest.output_bytes()
+        found = self.calls.get(client.id)
+        return 0 if found is None else found.output_bytes()
 
     def resume_all(self) -> None:
         """A pause of all clients is over: look at what they sent meanwhile."""

@@ -10,13 +10,13 @@ from typing import Any, Final
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from zope.interface import implementer
 
-from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
-from disque_tx.plugins.interfaces import IHost, JobEvent
+from disque_tx.plugins.interfaces import KIND_NAMES, REASON_NAMES, IHost, JobEvent
 from disque_tx.protocols.http.api.base.values import ROOT, text
 from disque_tx.protocols.http.api.queues.queues import Pattern
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import LIST_BYTES, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
-from disque_tx.protocols.http.server.routes import LIST_BYTES, Parameter, Route
+from disque_tx.protocols.http.server.routes import Route
 
 _CONTENT_TYPE: Final = "text/event-stream; charset=utf-8"
 STREAMS_MAX: Final = 20

@@ -13,7 +13,8 @@ from disque_tx.plugins.interfaces import Durations, IHost
 from disque_tx.protocols.http.api.base.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.metrics.sums import of_daemon
 from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.routes import Parameter, Route
+from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.routes import Route
 
 STEP_S: Final = 5
 WINDOW_S: Final = 15 * 60

@@ -7,7 +7,8 @@ from typing import Any, Final
 from disque_tx.protocols.http.api.base.values import NODES, NUMBER, ROOT, TEXT, array, schema, text
 from disque_tx.protocols.http.server.asking import SCOPE, ask, scope_of, source
 from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.routes import Parameter, Route
+from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 
 _CLIENTS_MAX: Final = 1_000

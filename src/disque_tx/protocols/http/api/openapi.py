@@ -8,8 +8,9 @@ from typing import Any, Final
 from disque_tx import __version__
 from disque_tx.protocols.http.api.base.values import ROOT
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE
-from disque_tx.protocols.http.server.routes import NAME_BYTES, Parameter, Route, Routes
+from disque_tx.protocols.http.server.routes import Route, Routes
 
 #: Problems of every route, and those of routes that need a password.
 _COMMON: Final = (400, 405, 408, 413, 415, 421, 500)

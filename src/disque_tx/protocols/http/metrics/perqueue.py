@@ -14,8 +14,8 @@ from disque_tx.plugins.interfaces import QueueFigures
 from disque_tx.protocols.http.api.queues.queuelists import queues_of
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked
 from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.parameters import NAME_BYTES
 from disque_tx.protocols.http.server.problems import bad_request
-from disque_tx.protocols.http.server.routes import NAME_BYTES
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share
 
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")

@@ -9,7 +9,7 @@ import attrs
 
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.routes import Parameter
+from disque_tx.protocols.http.server.parameters import Parameter
 
 NODE: Final = b"NODE"
 PROCESSES: Final = b"PROCESSES"

@@ -14,8 +14,8 @@ from twisted.internet.defer import Deferred
 from disque_tx.plugins.interfaces import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import only
 from disque_tx.protocols.http.server.largejson import read_flat, refuse_constant
+from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
-from disque_tx.protocols.http.server.routes import Parameter, Route
 from disque_tx.protocols.http.server.slices import Slices
 
 #: JavaScript rounds larger numbers; they are written as strings.
@@ -42,15 +42,17 @@ class Reply:
 
 @attrs.define
 class Exchange:
-    """A request that was admitted. ``path``: its parameters. ``query``: raw, behind the ``?``.
-    ``body``: bytes. ``request``: of twisted.web, for answers that are streamed. ``may_go_on``:
-    whether its client would be admitted again, for those that take long. ``slices``: for work that
-    takes long."""
+    """A request that was admitted. ``parameters``, ``schema``: what its route takes in the query
+    and in headers, and as JSON, ``None`` for nothing. ``path``: the parameters in its path.
+    ``query``: raw, behind the ``?``. ``body``: bytes. ``request``: of twisted.web, for answers that
+    are streamed. ``may_go_on``: whether its client would be admitted again, for those that take
+    long. ``slices``: for work that takes long."""
 
     host: IHost
     connection: IConnection
     role: Role
-    route: Route
+    parameters: tuple[Parameter, ...]
+    schema: dict[str, Any] | None
     path: dict[str, bytes]
     query: bytes
     body: bytes
@@ -94,14 +96,13 @@ class Exchange:
         return value
 
     def _described(self, name: str) -> Parameter:
-        return next(parameter for parameter in self.route.parameters if parameter.name == name)
+        return next(parameter for parameter in self.parameters if parameter.name == name)
 
     def check_query(self) -> None:
         """Refuse words that the route does not know: a typing error must not change the meaning of
         a request."""
         self._words = self._parsed()
-        parameters = self.route.parameters
-        known = {parameter.name for parameter in parameters if parameter.place == "query"}
+        known = {parameter.name for parameter in self.parameters if parameter.place == "query"}
         unknown = sorted(self._words.keys() - known)
         if unknown:
             raise bad_request(f"There is no parameter {unknown[0][:50]!r} here.")
@@ -155,7 +156,7 @@ class Exchange:
         """The members, of which none is unknown."""
         if not isinstance(value, dict):
             raise bad_request("The body must be an object.")
-        schema = self.route.body or {}
+        schema = self.schema or {}
         unknown = sorted(value.keys() - schema.get("properties", {}).keys())
         if unknown:
             raise bad_request(f"There is no member {unknown[0][:50]!r} here.")

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol, cast
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
+from twisted.web.http import HTTPChannel
 from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import Role
+from disque_tx.plugins.interfaces import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import check_host, check_origin, only, password_of
-from disque_tx.protocols.http.server.cookies import token_of
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE, Problem, bad_request, problem_of
-from disque_tx.protocols.http.server.routes import BODY_BYTES, JOB_BODY_BYTES, Route
+from disque_tx.protocols.http.server.routes import BODY_BYTES, JOB_BODY_BYTES, Route, Routes
+from disque_tx.protocols.http.server.sessions import Sessions, token_of
+from disque_tx.protocols.http.server.slices import Slices
 from disque_tx.protocols.http.server.streaming import encoded, send
-
-if TYPE_CHECKING:
-    from disque_tx.protocols.http.server.channel import Channel
 
 #: Headers of every answer: no page may embed it, run what it contains, or keep it.
 SECURITY_HEADERS: Final = (
@@ -33,14 +32,27 @@ SECURITY_HEADERS: Final = (
 )
 
 
+class Requester(Protocol):
+    """The connection of a request. ``connection``: its row in the node's table of clients."""
+
+    host: IHost
+    routes: Routes
+    sessions: Sessions
+    slices: Slices
+    connection: IConnection | None
+
+    def end_with(self, problem: Problem) -> None:
+        """Answer with this problem and end the connection; for requests that are not complete."""
+
+
 class Request(TwistedRequest):
-    """One request of a :class:`Channel`."""
+    """One request of a connection."""
 
     channel: Any
     content: Any
 
-    def __init__(self, channel: Channel, *args: Any) -> None:
-        super().__init__(channel, False)
+    def __init__(self, channel: Requester, *args: Any) -> None:
+        super().__init__(cast(HTTPChannel, channel), False)
         self._host = channel.host
         self._connection: Any = channel.connection
         self._routes = channel.routes
@@ -133,7 +145,8 @@ class Request(TwistedRequest):
             host=self._host,
             connection=self._connection,
             role=role,
-            route=route,
+            parameters=route.parameters,
+            schema=route.body,
             path=parameters,
             query=self._query,
             body=self.content.getvalue(),
@@ -143,7 +156,7 @@ class Request(TwistedRequest):
             slices=self.channel.slices,
             accept=self._text(b"Accept"),
         )
-        self._answering = Deferred.fromCoroutine(self._run(exchange))
+        self._answering = Deferred.fromCoroutine(self._run(route, exchange))
         self._answering.addCallbacks(self._succeed, self._fail, callbackArgs=(route,))
         self._answering.addErrback(self._broken)
 
@@ -152,20 +165,20 @@ class Request(TwistedRequest):
         value: bytes = self.getHeader(name) or b""
         return value.decode("latin-1")
 
-    async def _run(self, exchange: Exchange) -> Any:
+    async def _run(self, route: Route, exchange: Exchange) -> Any:
         exchange.check_query()
-        if exchange.route.body is None:
+        if route.body is None:
             exchange.json()  # which refuses members that would be ignored
-        if not exchange.route.costly:
-            return await self._handle(exchange)
+        if not route.costly:
+            return await self._handle(route, exchange)
         exchange.slices.enter()
         try:
-            return await self._handle(exchange)
+            return await self._handle(route, exchange)
         finally:
             exchange.slices.leave()
 
-    async def _handle(self, exchange: Exchange) -> Any:
-        value = await maybeDeferred(exchange.route.handler, exchange)
+    async def _handle(self, route: Route, exchange: Exchange) -> Any:
+        value = await maybeDeferred(route.handler, exchange)
         if isinstance(value, Reply) and isinstance(value.body, AsyncGenerator):
             await send(self, exchange, value)
             return None

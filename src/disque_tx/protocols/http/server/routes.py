@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 import attrs
 
 from disque_tx.protocols.http.server.checks import SAFE_METHODS
+from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 
-if TYPE_CHECKING:
-    from disque_tx.protocols.http.server.exchange import Exchange
-
-Handler = Callable[["Exchange"], Any]
+Handler = Callable[[Exchange], Any]
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _MARKERS: Final = frozenset((b".", b".."))
-#: Bytes of the name of a queue or a schedule, and of a pattern for names.
-NAME_BYTES: Final = 1_024
-PATTERN_BYTES: Final = 256
-#: And of names with commas between them.
-LIST_BYTES: Final = 4 * 1024
 #: Bytes of a body: where nothing else is said, with many IDs of jobs, and with the body of a job.
 BODY_BYTES: Final = 4 * 1024
 IDS_BODY_BYTES: Final = 128 * 1024
@@ -30,23 +24,6 @@ JOB_BODY_BYTES: Final = 16 * 1024 * 1024
 #: Clients and proxies take ``.`` and ``..`` for steps in a path, however they are encoded. Names
 #: like these are written so; the name ``=.`` is written ``%3D.``.
 _ESCAPED: Final = {b"=.": b".", b"=..": b".."}
-
-
-@attrs.frozen
-class Parameter:
-    """A word of the query, or a header. ``kind``: its type in JSON Schema. ``least``, ``most``: of
-    a number. ``longest``: bytes of text. ``place``: ``query`` or ``header``."""
-
-    name: str
-    summary: str
-    kind: str = "string"
-    default: Any = None
-    least: int = 0
-    most: int = 0
-    choices: tuple[str, ...] = ()
-    required: bool = False
-    longest: int = PATTERN_BYTES
-    place: str = "query"
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -18,18 +18,40 @@ from zope.interface import implementer
 from disque_tx.protocols.http.server.exchange import Exchange, Reply, exact
 from disque_tx.protocols.http.server.slices import SLICE_BYTES
 
-if TYPE_CHECKING:
-    from disque_tx.protocols.http.server.request import Request
-
 #: A client that takes nothing for so long is disconnected.
 STALLED_S: Final = 30.0
+
+
+class Answering(Protocol):
+    """A request of twisted.web that is being answered."""
+
+    channel: Any
+    method: bytes
+
+    def answer(self, reply: Reply) -> None:
+        """Send the whole answer."""
+
+    def begin(self, reply: Reply) -> None:
+        """Set status and headers."""
+
+    def write(self, data: bytes) -> object:
+        """Send a piece of the body."""
+
+    def finish(self) -> object:
+        """The answer is complete."""
+
+    def registerProducer(self, producer: Any, streaming: bool) -> object:
+        """Pause and resume ``producer`` as the client takes bytes."""
+
+    def unregisterProducer(self) -> object:
+        """The producer is done."""
 
 
 @implementer(IPushProducer)
 class Flow:
     """Whether the client takes what is written."""
 
-    def __init__(self, request: Request, exchange: Exchange) -> None:
+    def __init__(self, request: Answering, exchange: Exchange) -> None:
         self._transport = request.channel.transport
         self._reactor = exchange.host.reactor
         self._paused = False
@@ -63,7 +85,7 @@ class Flow:
         """The connection is gone, and the request is told."""
 
 
-async def send(request: Request, exchange: Exchange, reply: Reply) -> None:
+async def send(request: Answering, exchange: Exchange, reply: Reply) -> None:
     """Send an answer whose body are pieces."""
     pieces = reply.body
     assert isinstance(pieces, AsyncGenerator)

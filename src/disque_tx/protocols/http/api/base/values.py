@@ -5,8 +5,9 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
+from disque_tx.protocols.http.server.parameters import NAME_BYTES
 from disque_tx.protocols.http.server.problems import Problem, bad_request
-from disque_tx.protocols.http.server.routes import NAME_BYTES, segment
+from disque_tx.protocols.http.server.routes import segment
 
 ROOT: Final = "/api/v1"
 TEXT: Final[dict[str, Any]] = {"type": "string"}

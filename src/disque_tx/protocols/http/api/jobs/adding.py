@@ -17,8 +17,9 @@ from disque_tx.protocols.http.api.base.values import (
     url,
 )
 from disque_tx.protocols.http.server.exchange import Exchange, Reply, whole
+from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import bad_request
-from disque_tx.protocols.http.server.routes import JOB_BODY_BYTES, Parameter, Route
+from disque_tx.protocols.http.server.routes import JOB_BODY_BYTES, Route
 
 _UINT32_MAX: Final = 2**32 - 1
 #: Members of a new job → word of ADDJOB, least, most.

@@ -24,8 +24,9 @@ from disque_tx.protocols.http.api.base.values import (
 )
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked, ask, several
 from disque_tx.protocols.http.server.exchange import Exchange, Reply, whole
+from disque_tx.protocols.http.server.parameters import NAME_BYTES
 from disque_tx.protocols.http.server.problems import bad_request
-from disque_tx.protocols.http.server.routes import NAME_BYTES, Route
+from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter, NotADeadLetter

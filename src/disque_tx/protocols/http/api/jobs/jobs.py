@@ -23,8 +23,9 @@ from disque_tx.protocols.http.api.base.values import (
 )
 from disque_tx.protocols.http.server.asking import PROCESSES, several, source
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import Problem
-from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Parameter, Route
+from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
 from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices
 from disque_tx.protocols.http.server.streaming import encoded
 

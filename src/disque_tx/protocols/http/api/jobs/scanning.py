@@ -28,8 +28,9 @@ from disque_tx.protocols.http.server.asking import (
     source,
 )
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import bad_request
-from disque_tx.protocols.http.server.routes import Parameter, Route
+from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 

@@ -19,8 +19,9 @@ from disque_tx.protocols.http.api.base.values import (
     url,
 )
 from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import bad_request
-from disque_tx.protocols.http.server.routes import Parameter, Route
+from disque_tx.protocols.http.server.routes import Route
 
 _PAGE_MAX: Final = 1_000
 #: Names of queues are a part of cursors.

@@ -17,8 +17,9 @@ from disque_tx.protocols.http.api.base.values import (
     url,
 )
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import LIST_BYTES, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
-from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, LIST_BYTES, Parameter, Route
+from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Route
 from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 

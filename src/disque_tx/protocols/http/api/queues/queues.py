@@ -33,8 +33,9 @@ from disque_tx.protocols.http.api.queues.queuelists import (
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of, several, source
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
-from disque_tx.protocols.http.server.routes import NAME_BYTES, Parameter, Route
+from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, Share
 from disque_tx.protocols.http.server.streaming import listing
 from disque_tx.text.namepatterns import NamePattern

@@ -1,8 +1,8 @@
-"""Clients that come by the protocols of plugins: rows in the node's table of clients."""
+"""Clients that come by the protocols of plugins: their rows in the table of clients, and their
+calls."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address
@@ -16,48 +16,39 @@ from disque_tx.commands.server.clients import check_name
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
 from disque_tx.plugins.interfaces import IConnection, Role
+from disque_tx.services.clients.embedded import Call, NodeService
 from disque_tx.services.clients.protocol import describe
 from disque_tx.services.clients.roles import Passwords, check_role
 from disque_tx.services.machine.guesses import network_of
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
-    from disque_tx.services.clients.embedded import NodeService
     from disque_tx.services.clients.guard import Guard
-    from disque_tx.services.turns.runtime import Runtime
 
 #: Calls of one connection that have no answer yet; a client that causes more of them is cut off.
 CALLS_MAX: Final = 1_000
 
 
-class GuestCall(Deferred[Any]):
+class PluginCall(Call):
     """A call of a plugin, from when it is made until it is answered. An error that the plugin
     leaves in it is a failure of the plugin."""
 
-    def __init__(self, guest: Guest, role: Role, words: tuple[bytes, ...]) -> None:
-        super().__init__(self._cancelled)
-        self._guest = guest
+    def __init__(
+        self, service: NodeService, owner: PluginClient, role: Role, words: tuple[bytes, ...]
+    ) -> None:
+        super().__init__(service)
+        self._owner = owner
         self._role = role
         self._words = words
-        self._under_way: Deferred[Any] | None = None
 
     def begin(self) -> None:
-        """Let the node execute it."""
-        if self.called:
-            return  # it was cancelled while it was held
-        self._under_way = self._guest.execute(self._role, self._words)
-        self._under_way.addBoth(self._answered)
+        """Let the node execute it, unless it was cancelled while it was held."""
+        if not self.called:
+            self._owner.execute(self, self._role, self._words)
 
-    def _answered(self, result: object) -> None:
-        self._guest.over(self, result)
-
-    @staticmethod
-    def _cancelled(call: Deferred[Any]) -> None:
-        assert isinstance(call, GuestCall)
-        if call._under_way is not None:
-            call._under_way.cancel()
-        else:
-            call._guest.over(call, Failure(CancelledError()))
+    def answered(self, result: object) -> None:
+        """Tell the plugin."""
+        self._owner.over(self, result)
 
     def _runCallbacks(self) -> None:
         super()._runCallbacks()
@@ -69,7 +60,7 @@ class GuestCall(Deferred[Any]):
     def __del__(self) -> None:
         result = getattr(self, "result", None)
         if isinstance(result, Failure):
-            self.addErrback(self._guest.left)
+            self.addErrback(self._owner.left)
 
 
 def network_of_peer(peer: IAddress) -> str:
@@ -78,26 +69,56 @@ def network_of_peer(peer: IAddress) -> str:
 
 
 @implementer(IConnection)
-class Guest:
+class PluginClient:
     """One client. ``client``: its row. ``network``: where it comes from. Each of its calls has a
     row of its own, because they may block at the same time."""
 
-    def __init__(self, guests: Guests, client: Client, transport: Any, guard: Guard) -> None:
-        self._guests = guests
-        self._transport = transport
+    def __init__(
+        self,
+        service: NodeService,
+        admission: Admission,
+        passwords: Passwords,
+        guard: Guard,
+        transport: Any,
+        protocol: str,
+    ) -> None:
+        """Register a client, or raise the ``CommandError`` of its refusal. ``guard``: of its
+        plugin. ``protocol``: its name in CLIENT LIST."""
+        self._service = service
+        self._runtime = service.runtime
+        self._admission = admission
+        self._passwords = passwords
         self._guard = guard
+        self._transport = transport
         self._peer: IAddress = transport.getPeer()
-        self._calls: set[GuestCall] = set()
+        self._calls: set[PluginCall] = set()
         self._open = True
-        self._stats = guests.runtime.server.stats.protocol(guard.name)
+        self.client = self._admitted(protocol)
+        self.network = network_of_peer(self._peer)
+        self._stats = self._runtime.server.stats.protocol(guard.name)
         self._stats.connected += 1
         self._stats.connections += 1
-        self.client = client
-        self.network = network_of_peer(self._peer)
+
+    def _admitted(self, protocol: str) -> Client:
+        transport, admission = self._transport, self._admission
+        peer, host = self._peer, transport.getHost()
+        refusal = admission.refuse(peer, host)
+        if refusal:
+            code, _, text = refusal.decode().partition(" ")
+            raise CommandError(code, text)
+        addr, monitor_addr, unix = describe(peer, host)
+        client = Client(admission.next_id(), ValueReplies(), addr, self._runtime.node.now_ms)
+        client.monitor_addr = monitor_addr
+        client.unix = unix
+        client.fd = getattr(transport, "fd", -1)
+        client.name = protocol.encode()
+        admission.enter(client)
+        self._runtime.calls[client.id] = self
+        return client
 
     def authenticate(self, password: bytes | None) -> Role:
         """What a client with this password may do."""
-        return self._guests.passwords.role(password, self.network)
+        return self._passwords.role(password, self.network)
 
     # -- calls -------------------------------------------------------------------------------
 
@@ -107,34 +128,29 @@ class Guest:
             check_role(role, words)
         except CommandError as error:
             self._stats.errors += 1
-            self._guests.runtime.server.stats.errors += 1
+            self._runtime.server.stats.errors += 1
             return fail(error)
         if not self._open:
             return fail(CommandError("ERR", "The connection of this client has ended."))
         if len(self._calls) >= CALLS_MAX:
             self._cut_off(f"has {CALLS_MAX} calls without an answer; its connection is closed")
             return fail(CommandError("TRYLATER", f"More than {CALLS_MAX} calls are not answered."))
-        call = GuestCall(self, role, words)
+        call = PluginCall(self._service, self, role, words)
         self._calls.add(call)
-        self._guests.begin(call)
+        self._service.after_pause(call.begin)
         return call
 
-    def execute(self, role: Role, words: tuple[bytes, ...]) -> Deferred[Any]:
-        """Let the node execute a command of this client now."""
-        stats, mine = self._guests.runtime.server.stats, self._stats
+    def execute(self, call: PluginCall, role: Role, words: tuple[bytes, ...]) -> None:
+        """Let the node execute a call of this client now."""
+        stats, mine = self._runtime.server.stats, self._stats
         self.client.last_command = words[0].lower()
         commands, errors = stats.commands_processed, stats.errors
-        call = self._guests.service.call_from
-        result = self._guard.elsewhere(
-            lambda: call(
-                self.client.addr, *words, name=self.client.name, reader=role is Role.READER
-            )
-        )
+        run, client, reader = self._service.run, self.client, role is Role.READER
+        self._guard.elsewhere(run, call, client.addr, words, client.name, reader)
         mine.commands += stats.commands_processed - commands
         mine.errors += stats.errors - errors
-        return result
 
-    def over(self, call: GuestCall, result: object) -> None:
+    def over(self, call: PluginCall, result: object) -> None:
         """A call is answered, or was cancelled."""
         self._calls.discard(call)
         self._guard.run("what it does with an answer", call.callback, result)
@@ -143,7 +159,7 @@ class Guest:
         """The plugin did nothing about an error, of the node or of its own."""
         if not failure.check(CancelledError):
             # Called when an object is deleted, which may be anywhere.
-            self._guests.runtime.call_soon(lambda: self._fail(failure))
+            self._runtime.call_soon(lambda: self._fail(failure))
 
     def _fail(self, failure: Failure) -> None:
         if self._open:
@@ -166,19 +182,20 @@ class Guest:
 
     def received(self, size: int) -> None:
         """Bytes arrived."""
-        runtime = self._guests.runtime
+        runtime = self._runtime
         self.client.seen_ms = runtime.node.now_ms
         runtime.server.stats.net_input_bytes += size
         self._stats.input_bytes += size
 
     def sent(self, size: int) -> None:
         """Bytes were written."""
-        self._guests.runtime.server.stats.net_output_bytes += size
+        self._runtime.server.stats.net_output_bytes += size
         self._stats.output_bytes += size
 
     def closed(self) -> None:
         """The transport is gone."""
-        if self._guests.forget(self):
+        if self._runtime.calls.pop(self.client.id, None) is not None:
+            self._admission.dismiss(self.client)
             self._open = False
             self._stats.connected -= 1
             for call in list(self._calls):
@@ -186,7 +203,7 @@ class Guest:
 
     def abandoned(self) -> None:
         """The transport is gone, and the plugin should have closed this."""
-        if self.client.id in self._guests.runtime.calls:
+        if self.client.id in self._runtime.calls:
             self._guard.ended(self._peer, "is gone, and the plugin did not call closed()")
             self.closed()
 
@@ -203,70 +220,3 @@ class Guest:
         """Bytes that wait for the client to read."""
         unsent = getattr(self._transport, "unsent_bytes", None)
         return unsent() if unsent is not None else 0
-
-
-class Guests:
-    """All clients of plugins."""
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        admission: Admission,
-        service: NodeService,
-        passwords: Passwords,
-    ) -> None:
-        self.runtime = runtime
-        self.service = service
-        self.passwords = passwords
-        self._admission = admission
-        self._held: deque[GuestCall] = deque()
-        runtime.on_resume.append(self._resume)
-
-    # -- CLIENT PAUSE ------------------------------------------------------------------------
-
-    def begin(self, call: GuestCall) -> None:
-        """Execute a call, or hold it while all clients are paused."""
-        if self._held or self.runtime.server.paused_until_ms:
-            self._held.append(call)
-        else:
-            call.begin()
-
-    def _resume(self) -> None:
-        """The pause is over: execute what was held, a turn's worth at a time."""
-        runtime = self.runtime
-        while self._held and not runtime.server.paused_until_ms:
-            with runtime.turn():
-                if runtime.pump.is_turn_over():
-                    break
-                self._held.popleft().begin()
-        if self._held and not runtime.server.paused_until_ms:
-            runtime.call_soon(self._resume)
-
-    # -- coming and going --------------------------------------------------------------------
-
-    def admit(self, transport: Any, protocol: str, guard: Guard) -> Guest:
-        """Register a client, or raise the ``CommandError`` of its refusal. ``protocol``: its name
-        in CLIENT LIST. ``guard``: of its plugin."""
-        peer, host = transport.getPeer(), transport.getHost()
-        refusal = self._admission.refuse(peer, host)
-        if refusal:
-            code, _, text = refusal.decode().partition(" ")
-            raise CommandError(code, text)
-        addr, monitor_addr, unix = describe(peer, host)
-        client_id = self._admission.next_id()
-        client = Client(client_id, ValueReplies(), addr, self.runtime.node.now_ms)
-        client.monitor_addr = monitor_addr
-        client.unix = unix
-        client.fd = getattr(transport, "fd", -1)
-        client.name = protocol.encode()
-        guest = Guest(self, client, transport, guard)
-        self._admission.enter(client)
-        self.runtime.calls[client.id] = guest
-        return guest
-
-    def forget(self, guest: Guest) -> bool:
-        """The client is gone; ``False`` when that was known."""
-        if self.runtime.calls.pop(guest.client.id, None) is None:
-            return False
-        self._admission.dismiss(guest.client)
-        return True
