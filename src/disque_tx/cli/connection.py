@@ -87,7 +87,7 @@ class Address:
         return f"disque {self}" if self.unix is not None else str(self)
 
     def moved(self, host: str, port: int) -> Address:
-        """Another server, with the same TLS options and timeout."""
+        """The address of another server, with the same TLS options and timeout."""
         return Address(host, port, tls=self.tls, sni=self.sni, timeout_s=self.timeout_s)
 
     def open(self) -> socket.socket:
@@ -123,8 +123,7 @@ def explained(text: str) -> str:
 
 
 def _wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.SSLSocket:
-    """The same connection, encrypted. ``sni``: the name to ask for and to check, instead of the
-    host.
+    """Encrypt the connection. ``sni``: the name to ask for and to check, instead of the host.
 
     :raises OSError: when the server does not use TLS or is not trusted, and when files cannot be
         read. ``ssl.SSLError`` is one.

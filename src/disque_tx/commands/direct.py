@@ -44,7 +44,7 @@ class Guard:
         raise NotImplementedError
 
     def account(self, client: Client, command: Command, words: list[bytes]) -> None:
-        """It was executed: count it, and serve clients that wait."""
+        """Count an executed operation, and serve clients that wait."""
         raise NotImplementedError
 
 
@@ -66,7 +66,7 @@ class DirectProtocol(Output):
         self.unread_max: i64 = 1 << 20
 
     def feed(self, data: bytes) -> None:
-        """These bytes were received."""
+        """Keep received bytes until they are executed."""
         raise NotImplementedError
 
     def step(self) -> bool:
@@ -202,7 +202,7 @@ class DirectNode:
         return held
 
     def check_enqueue(self, client: Client) -> None:
-        """The same for :meth:`make_ready`."""
+        """Raise ``CommandError`` when :meth:`make_ready` cannot be executed now."""
         self._guard.permit(client, self._enqueue)
 
     def make_ready(self, client: Client, job: Job) -> bool:

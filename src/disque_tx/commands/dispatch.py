@@ -97,7 +97,7 @@ class Dispatcher(Guard):
                 return True
 
     def drain_direct(self, client: Client, protocol: DirectProtocol) -> bool:
-        """The same for a protocol that works within turns."""
+        """Execute the complete requests of a protocol that works within turns."""
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
         stats = self._server.stats

@@ -77,11 +77,11 @@ class TickingLog(Protocol):
 
     @property
     def loading(self) -> bool:
-        """It is being loaded."""
+        """Whether the log is being loaded."""
 
     @property
     def write_error(self) -> str:
-        """Why it does not hold what was recorded; empty when it does."""
+        """Why recorded jobs are missing from the log; empty when none are."""
 
     def tick(self) -> None:
         """Sync, retry and rewrite what is due."""
@@ -146,7 +146,7 @@ class PeriodicWork:
         )
 
     def run(self) -> None:
-        """One run, within a turn."""
+        """Run the periodic work once, within a turn."""
         server, node = self._server, self._node
         server.stats.tick(node.now_ms)
         self._visit_clients()

@@ -33,11 +33,11 @@ class Clients:
     """The connections of clients."""
 
     def resume(self, clients: list[Client]) -> None:
-        """These were unblocked: execute what they sent meanwhile."""
+        """Execute what clients sent while they were blocked."""
         raise NotImplementedError
 
     def flush(self, clients: list[Client]) -> bool:
-        """Send the replies to these; returns whether input waits for another turn."""
+        """Send the replies of these clients; returns whether input waits for another turn."""
         raise NotImplementedError
 
 

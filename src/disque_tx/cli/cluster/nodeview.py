@@ -55,7 +55,7 @@ class NodeView:
 
     @property
     def flags(self) -> frozenset[str]:
-        """Its own flags."""
+        """The node's flags in its own node table."""
         own = self.table.get(self.id)
         return frozenset() if own is None else own.flags - {"myself"}
 
@@ -161,6 +161,6 @@ def _named(views: Iterable[NodeView], known: set[str]) -> set[str]:
 
 
 def place(node: ClusterNode) -> str:
-    """Its address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
+    """A node's address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
     host, _, port = node.address.rpartition(":")
     return f"[{host}]:{port}" if ":" in host else node.address

@@ -256,7 +256,7 @@ class Replication(Part):
         self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
 
     def achieved(self, job: Job) -> None:
-        """There are enough copies: the job lives, and its client is answered (section 10.6)."""
+        """Activate a job that has enough copies, and answer its client (section 10.6)."""
         confirmed = job.confirmed
         assert confirmed is not None
         if self._membership.myself.id not in job.nodes:
@@ -306,7 +306,7 @@ class Replication(Part):
         return True
 
     def _able(self, job: Job) -> list[NodeEntry]:
-        """Those of the holders that confirmed and have a link."""
+        """Holders that confirmed their copy and have a link."""
         confirmed = job.confirmed
         assert confirmed is not None
         able: list[NodeEntry] = []

@@ -48,7 +48,7 @@ class Respondent:
         raise NotImplementedError
 
     def give_up(self, client: Client) -> None:
-        """Nobody waits for this answer any more."""
+        """Stop working on an answer: the asker no longer waits for it."""
         raise NotImplementedError
 
 

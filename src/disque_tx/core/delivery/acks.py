@@ -167,7 +167,7 @@ class Acks:
         self._jobs.reschedule(job)
 
     def awake(self, job: Job) -> None:
-        """It is time to send SETACK again, or the job's life is over."""
+        """Send SETACK again, or forget a job whose TTL is over."""
         if job.expire_ms <= self._turn.now_ms:
             self._delivery.remove(job)
             return

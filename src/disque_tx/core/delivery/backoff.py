@@ -83,7 +83,7 @@ class Backoff:
     # -- messages and commands about a job that is held back ----------------------------------
 
     def insist(self, job: Job, sender: bytes) -> None:
-        """WILLQUEUE, QUEUED: the sender must not have it in its queue."""
+        """Answer WILLQUEUE and QUEUED: the sender must not queue a job that is held back here."""
         self._peers.send(sender, JobSignal(busmessages.WORKING, job.id))
 
     def worked_on(self, job: Job) -> None:
@@ -93,5 +93,5 @@ class Backoff:
             self._jobs.reschedule(job)
 
     def end(self, job: Job) -> None:
-        """Another node goes on; this one waits for RETRY."""
+        """End the backoff because another node delivers the job; this node waits for RETRY."""
         self._jobs.put_down(job)

@@ -70,7 +70,7 @@ class Holders:
         self._received = state.received
 
     def receive(self, sender: NodeEntry, message: JobSignal) -> None:
-        """One of the four."""
+        """Handle QUEUED, WORKING, WILLQUEUE or ENQUEUE of another holder."""
         job = self._jobs.get(message.job_id)
         if job is None:
             return

@@ -71,7 +71,7 @@ class Releasing(Part):
             self._time_over(client)
 
     def _time_over(self, client: Client) -> None:
-        """Its time-out is reached."""
+        """Answer a client whose time-out is reached."""
         if client.blocked == BLOCKED_ADDJOB:
             job = self._waiters.copies[client.blocked_job].job
             self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))

@@ -54,7 +54,7 @@ class Tally(Keyed):
 
 
 class Tallies:
-    """All of them, by the name of the queue."""
+    """The tallies of all queues, by the name of the queue."""
 
     __slots__ = ("_empty", "table")
 

@@ -281,7 +281,7 @@ class _Passing(Task):
         self._stopped: bool = False
 
     def stop(self) -> None:
-        """Others are to be sent now."""
+        """Stop sending these entries, because others must be sent now."""
         self._stopped = True
 
     def step(self, now_ms: i64) -> bool:
@@ -304,7 +304,7 @@ class _Passing(Task):
         return True
 
     def _send_done(self) -> None:
-        """Some of the jobs that are done, to one node."""
+        """Send some of the jobs that are done to one node."""
         node_id, job_ids = self._done[-1]
         part = job_ids[-ENTRIES_MAX:]
         del job_ids[-ENTRIES_MAX:]

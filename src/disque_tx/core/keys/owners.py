@@ -30,8 +30,7 @@ class Owners:
         self._by_key: dict[bytes, list[bytes]] = {}
 
     def ranking(self, key: bytes, nodes: list[bytes]) -> list[bytes]:
-        """As the function. Rankings of one list of nodes, which must not change, are remembered;
-        they must not be changed either."""
+        """Like :func:`ranking`, cached per list of nodes. Do not modify the list or the result."""
         if nodes is not self._nodes or len(self._by_key) >= _REMEMBERED_MAX:
             self._nodes = nodes
             self._by_key = {}

@@ -92,12 +92,13 @@ class Reservations:
             self.look_at(found, now_ms + pause_ms)
 
     def changed(self, found: Reservation) -> None:
-        """Its state or its times are others now."""
+        """Schedule and log a reservation whose state or times have changed."""
         self._plan(found)
         self._record(found)
 
     def look_at(self, found: Reservation, at_ms: i64) -> None:
-        """Have it due at this time, if it does not end before; 0 for not at all."""
+        """Schedule a check of the reservation at this time, if it does not end before; 0 for no
+        check."""
         found.check_ms = at_ms
         self._plan(found)
 
@@ -112,7 +113,7 @@ class Reservations:
             self._outbox.log.hold_key(self.logged(found))
 
     def logged(self, found: Reservation) -> KeyEntry:
-        """As it stands in the log, where times are unix milliseconds."""
+        """The entry as logged: times are unix milliseconds."""
         unix_ms = self._membership.unix_ms
         keep_ms = found.keep_ms + unix_ms if found.keep_ms else 0
         expire_ms = found.expire_ms + unix_ms
@@ -160,7 +161,7 @@ class Reservations:
 
 
 def left(found: Reservation, now_ms: i64) -> KeyEntry:
-    """As it travels, where times are what is left."""
+    """The entry as sent: remaining durations instead of deadlines."""
     life_ms = max(0, found.expire_ms - now_ms)
     keep_ms = max(0, found.keep_ms - now_ms) if found.keep_ms else 0
     return KeyEntry(found.key, found.job_id, i64(found.state), life_ms, keep_ms, found.born_ms)

@@ -40,7 +40,7 @@ def is_loopback(ip: bytes) -> bool:
 
 
 def ports_usable(port: i64, bus_port: i64) -> bool:
-    """Both ports exist; ``bus_port`` 0 is the one that belongs to ``port``."""
+    """Whether both ports exist; ``bus_port`` 0 stands for the one that belongs to ``port``."""
     if bus_port == 0:
         return 1 <= port <= PORT_MAX - BUS_PORT_OFFSET
     return 1 <= port <= PORT_MAX and 1 <= bus_port <= PORT_MAX

@@ -38,7 +38,8 @@ class Links:
         self._moved: set[NodeEntry] = set()
 
     def call(self, entry: NodeEntry, now_ms: i64) -> None:
-        """Have a link made, unless one is being made or it is too early for the next try."""
+        """Ask for a link to the node, unless one is being made or it is too early for the next
+        try."""
         if entry.connecting or now_ms < entry.retry_ms:
             return
         entry.connecting = True

@@ -145,7 +145,7 @@ class Membership:
 
     @property
     def leaving(self) -> bool:
-        """This node is about to leave the cluster."""
+        """Whether this node is about to leave the cluster."""
         return self.myself.flags & LEAVING != 0
 
     # -- this node ---------------------------------------------------------------------------

@@ -18,8 +18,8 @@ _QUEUES_AT_ONCE: Final = 2_000
 
 
 class Filling(Task):
-    """One selector. Queues that get jobs meanwhile are offered to it anyway; at the end those are
-    answered that only wait for that."""
+    """Fills a new selector. Queues that get jobs meanwhile are offered to the selector anyway; when
+    the fill ends, NOHANG clients that waited for it are answered."""
 
     __slots__ = ("_cursor", "_queues", "_selector", "_waiters")
 

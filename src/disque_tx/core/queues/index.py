@@ -260,7 +260,7 @@ class Matching:
         queue.served = self._served
 
     def note_giver(self, queue: Queue, giver: bytes) -> None:
-        """Another node gave a job of this queue."""
+        """Remember that another node gave a job of this queue."""
         now_ms = self._turn.now_ms
         for selector in self.of(queue):
             if selector.imports is not None:

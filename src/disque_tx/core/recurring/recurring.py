@@ -224,7 +224,7 @@ class Recurring(Part, CopiesWatcher):
         heappush(self._heap, (int(time_s), upcoming.name))
 
     def _done(self, upcoming: Upcoming, time_s: i64) -> None:
-        """Its occurrences up to this time are done with."""
+        """Record that the occurrences up to this time have been handled."""
         upcoming.done_s = time_s
         upcoming.next_s = 0
         self._look_at(upcoming, self._time_s())
@@ -260,7 +260,7 @@ class Recurring(Part, CopiesWatcher):
         return time_s * 1_000 > self._time_s() * 1_000 + APART_MS
 
     def _late(self, upcoming: Upcoming) -> None:
-        """Its next occurrence was missed, and perhaps others."""
+        """Handle a schedule whose next occurrence, and perhaps others, were missed."""
         missed = upcoming.definition.missed
         if missed == ALL and upcoming.made_up < MADE_UP_MAX:
             upcoming.made_up += 1

@@ -87,7 +87,7 @@ class _Move(Purpose):
         self.under_way -= 1
 
     def kept(self, old: Job) -> None:
-        """There were no copies: the job goes back to where it was."""
+        """Put the job back to where it was: the copies of its replacement could not be made."""
         self.under_way -= 1
         self.left = 0
         self.error = CommandError("NOREPL", "Not enough nodes confirmed copies of the moved jobs")

@@ -30,7 +30,8 @@ from disque_tx.core.tables.timetable import Timetable
 
 
 class State:
-    """One per node. ``turn``: the time of the turn. ``random``: a number in [0, 1) per call."""
+    """What the parts of a node share. ``turn``: the time of the turn. ``random``: a number in [0,
+    1) per call."""
 
     def __init__(self, membership: Membership, random: Callable[[], float]) -> None:
         self.turn = turn = Turn()

@@ -83,18 +83,18 @@ class JobStore(Part):
         self.schedule.add(job, awake_ms(job))
 
     def reschedule(self, job: Job) -> None:
-        """Its times or its state changed: wake it when it matters next."""
+        """Wake the job when it matters next, after a change of its times or state."""
         self.schedule.remove(job)
         self.schedule.add(job, awake_ms(job))
 
     def set_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
-        """Other nodes may hold a copy of a registered job."""
+        """Replace the nodes that may hold a copy of a registered job."""
         self._memory.give(job_bytes(job))
         job.nodes = nodes
         self._memory.take(job_bytes(job))
 
     def merge_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
-        """These nodes, too, may hold a copy of a registered job."""
+        """Add nodes that may hold a copy of a registered job."""
         listed = set(job.nodes)
         more = tuple([node for node in nodes if node not in listed])
         if more:

@@ -96,7 +96,8 @@ class Definition:
         return [self.text, self.zone, self.missed, given.queue, *options, given.body]
 
     def value(self) -> bytes:
-        """As it stands in its register. Raises ``CommandError`` for one that is too long."""
+        """The definition as its register holds it. Raises ``CommandError`` when that is too
+        long."""
         words = self.content()
         head = [_VERSION, b"%d" % self.start_s, b"%d" % self.paused]
         head += [quote(word) for word in words[:4]]

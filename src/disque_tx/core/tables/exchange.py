@@ -50,7 +50,8 @@ ANSWERS_AT_ONCE: Final = 4
 
 
 class Exchange:
-    """One table of this node, and those of the others. ``table``: whose changes are exchanged."""
+    """Keeps a table of this node and those of the other nodes alike. ``table``: whose changes are
+    exchanged."""
 
     __slots__ = (
         "_membership",

@@ -61,7 +61,7 @@ class Audit(Asker):
         self._keeper: Keeper = keeper
 
     def look(self, keys: list[Reservation]) -> None:
-        """These are due."""
+        """Check the keys that are due."""
         now_ms = self._turn.now_ms
         doubtful: list[Reservation] = []
         for found in keys:

@@ -50,7 +50,7 @@ _NO_MEMORY: Final = "a node that looks after the key is out of memory"
 
 
 class Claims(CopiesWatcher):
-    """Those of this node that are under way."""
+    """ADDJOB UNIQUE requests of this node that have no answer yet."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding, keeper: Keeper) -> None:
         self._turn = state.turn
@@ -94,7 +94,7 @@ class Claims(CopiesWatcher):
         return claim if self._by_job.get(claim.job_id) is claim else None
 
     def _add_alone(self, claim: Claim) -> Claim | None:
-        """There is nobody to ask."""
+        """Add the job at once, as no other node has to be asked about its key."""
         now_ms = self._turn.now_ms
         request = claim.request
         try:

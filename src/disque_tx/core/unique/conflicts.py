@@ -57,7 +57,7 @@ class _Conflict(Linked):
 
 
 class Conflicts(Asker):
-    """Those that are not settled."""
+    """Pairs of jobs with one key, until it is settled which of them keeps the key."""
 
     def __init__(self, state: State, delivery: Delivery, existence: Existence) -> None:
         self._turn = state.turn

@@ -45,8 +45,9 @@ class Asker:
 
 
 class Question(Linked):
-    """One under way. ``entries``: the jobs, with their keys. ``waiting``: who has not answered;
-    ``complete``: all members were asked, and those that answered did so in time."""
+    """A question in progress, whether jobs exist. ``entries``: the jobs, with their keys.
+    ``waiting``: who has not answered; ``complete``: all members were asked, and those that answered
+    did so in time."""
 
     __slots__ = ("_done", "_makers", "_states", "asker", "complete", "entries", "number", "waiting")
 

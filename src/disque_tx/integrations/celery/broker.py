@@ -67,7 +67,8 @@ class Broker:
         return count
 
     def acknowledge(self, jobs: Sequence[TakenJob]) -> None:
-        """These jobs are done. One that cannot be acknowledged now is delivered again."""
+        """Acknowledge jobs that are done. A job that cannot be acknowledged now is delivered
+        again."""
         try:
             self.client.ack_jobs(*[job.id for job in jobs])
         except ClientError as error:

@@ -73,7 +73,7 @@ class Rounds:
         self._serve_unusual = serve_unusual
 
     def stop(self) -> None:
-        """Nothing is due any more, and nothing is executed later; sockets are still served."""
+        """Stop running due work and postponed requests; sockets are still served."""
         self.stopped = True
         self._more = False
 
@@ -102,7 +102,7 @@ class Rounds:
             self._schedule(more)
 
     def _serve(self, events: Events) -> bool:
-        """One turn for these; returns whether the reactor's poller is among them."""
+        """Serve these sockets in one turn; returns whether the reactor's poller is among them."""
         ready = False
         self._turns.begin()
         try:
@@ -119,7 +119,7 @@ class Rounds:
         return ready
 
     def _go_on(self) -> None:
-        """One turn for requests that had to wait for another one."""
+        """Execute requests that were postponed, in one turn."""
         self._more = False
         self._turns.begin()
         try:
@@ -128,7 +128,7 @@ class Rounds:
             self.end()
 
     def _run_due(self) -> None:
-        """One turn for what is due."""
+        """Run due work in one turn."""
         self._turns.begin()
         try:
             self._turns.run_due()
@@ -136,7 +136,7 @@ class Rounds:
             self.end()
 
     def _and_waiting(self, events: Events) -> Events:
-        """Those that had to wait come first, so that none waits for ever."""
+        """Add the requests that wait from the last turn, in front, so that none waits for ever."""
         if not self._pump.again:
             return events
         waiting, self._pump.again = self._pump.again, []

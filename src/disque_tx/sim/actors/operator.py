@@ -101,7 +101,7 @@ def pause(
 
 
 class Stranger(Actor):
-    """Has no password, or a wrong one."""
+    """A client without a password, or with a wrong one."""
 
     @staticmethod
     def password(run: Stage) -> bytes:

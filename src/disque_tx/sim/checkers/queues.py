@@ -81,7 +81,7 @@ class _Departures(EventSink):
         self._process = process
 
     def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
-        """It is in its place when it leaves."""
+        """Ignored: a job that is added leaves no queue."""
 
     def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
         """A delivery, or something else."""
@@ -94,7 +94,7 @@ class _Departures(EventSink):
             self._checker.left(self._process, job)
 
     def paused(self, queue: bytes, flags: int) -> None:
-        """Changes no order."""
+        """Ignored: a pause does not change the order."""
 
     def flushed(self, jobs: int) -> None:
         """Changes no order."""

@@ -59,7 +59,7 @@ class BusConnection:
         self.connection.write(data)
 
     def broken(self, error: OSError) -> None:
-        """Nothing breaks while it is written to."""
+        """Fail the process: an error while messages are written is a defect here."""
         self._bus.process.fail(str(error))
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Bus:
     # -- from the network --------------------------------------------------------------------
 
     def accept(self, connection: Connection) -> None:
-        """Another node connected."""
+        """Accept a connection of another node."""
         self._opened(connection, None)
 
     def _opened(self, connection: Connection, entry: NodeEntry | None) -> None:

@@ -121,7 +121,7 @@ class SimControl(Control):
         self._process.ask_to_die(how)
 
     def reset_statistics(self) -> None:
-        """Nothing is counted here."""
+        """Ignored: a simulated process counts nothing of its own."""
 
 
 class TracedReports:

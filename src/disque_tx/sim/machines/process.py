@@ -115,7 +115,7 @@ class Process(Running):
 
     @property
     def logs(self) -> bool:
-        """There is a log."""
+        """Whether the node writes a log."""
         return self.log.state != "off"
 
     def _clock_ns(self) -> int:
@@ -160,7 +160,7 @@ class Process(Running):
         done(None)
 
     def prepare(self, done: Callable[[Exception | None], object]) -> None:
-        """There is nothing else."""
+        """Finish at once: a simulated process has nothing to prepare."""
         done(None)
 
     def start_failed(self, error: Exception) -> None:
@@ -218,7 +218,7 @@ class Process(Running):
         self._periodic.run()
 
     def wake(self) -> None:
-        """It goes on after it was stopped: everything that is due is due now."""
+        """Resume after a stop: everything that is due is due now."""
         self.frozen = False
         self._loop.schedule()
 
@@ -292,7 +292,7 @@ class Process(Running):
         return True
 
     def end(self) -> None:
-        """Nothing is done here any more."""
+        """End the process: its timers and callbacks do nothing from now on."""
         self.alive = False
         self._loop.stop()
 

@@ -107,7 +107,7 @@ class Pipe:
             self.size -= len(self._queue.pop()[2])
 
     def stall(self, us: int) -> None:
-        """Nothing comes out for so long."""
+        """Let no bytes out for this time."""
         self._stalled_until_us = self._world.now_us + us
 
     def kick(self) -> None:
@@ -183,7 +183,7 @@ class Pipe:
 
 
 def _nothing(*_arguments: object) -> None:
-    """Nobody looks at this connection yet."""
+    """Ignore what a connection reports until its owner has set the callbacks."""
 
 
 class Connection:
@@ -253,7 +253,7 @@ class Connection:
         self.on_data(data)
 
     def lose(self) -> None:
-        """This side notices that the connection is gone."""
+        """Let this side notice that the connection is gone."""
         if self.open:
             self.open = False
             self.out.broken = True

@@ -185,7 +185,7 @@ class Disk:
         return found
 
     def _fitting(self, data: bytes) -> bytes:
-        """As much as is written."""
+        """The beginning of the data that fits on the disk."""
         if self.full:
             self._world.count_fault("no_room", self._name)
         elif self.short_writes and self._random.random() < 0.5:
@@ -260,7 +260,7 @@ class Disk:
         return data[:place] + self._random.randbytes(self._random.randint(0, len(data) - place))
 
     def wipe(self) -> None:
-        """Another disk, an empty one."""
+        """Replace the disk by an empty one."""
         self.replaced += 1
         self._files = {}
         self._folders = [{}]

@@ -237,7 +237,8 @@ class Network(Medium):
         ]
 
     def partition(self, a_ips: Iterable[bytes], b_ips: Iterable[bytes], one_way: bool) -> End:
-        """Nothing gets from a to b, nor back, unless it is ``one_way``; some connections break."""
+        """Cut the network from a to b, and from b to a unless ``one_way``; some connections
+        break."""
         a_ips, b_ips = list(a_ips), list(b_ips)
         pairs = [(a, b) for a in a_ips for b in b_ips]
         cut = frozenset(pairs if one_way else pairs + [(b, a) for a, b in pairs])
@@ -266,7 +267,8 @@ class Network(Medium):
         return lambda: self._slow.remove(entry) if entry in self._slow else None
 
     def reset(self, near: Connection) -> None:
-        """Both directions lose their tails; each side notices soon, or when it next writes."""
+        """Reset a connection: both directions lose their tails; each side notices soon, or when it
+        next writes."""
         for end in (near, near.other):
             end.out.lose_tail()
         for end in (near, near.other):
@@ -274,7 +276,7 @@ class Network(Medium):
             end.out.end(self.random.randint(*(_SOON_US if soon else _KEEPALIVE_US)))
 
     def half_open(self, end: Connection) -> None:
-        """This side finds the connection gone; the other one does not know it."""
+        """Drop this side of a connection; the other side does not learn of it."""
         self._break(end, self.random.randint(*_KEEPALIVE_US))
         self._awake(end.local_ip, end.lose)
 

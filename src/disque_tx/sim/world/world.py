@@ -27,7 +27,7 @@ class Timer:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """It will not happen; any number of times."""
+        """Cancel the call, if it has not happened; may be called repeatedly."""
         self.action = None
 
 
@@ -203,7 +203,8 @@ class Clocks:
         self.shifts_us |= self._recent_us
 
     def drift(self, ppm: int) -> None:
-        """Both clocks go so much too fast from now on; ``ValueError`` beyond what clocks do."""
+        """Let both clocks run too fast by this many parts per million; ``ValueError`` beyond what
+        clocks do."""
         if abs(ppm) > DRIFT_PPM_MAX:
             raise ValueError(f"no clock drifts by {ppm} ppm")
         self._passed_us = self._elapsed_us()

@@ -64,7 +64,7 @@ def write_stored(writer: BytesWriter, job: JobRecord) -> None:
 
 
 def encode_stored(job: JobRecord) -> bytes:
-    """The same as bytes of their own."""
+    """The stored form of a job as new bytes."""
     writer = BytesWriter()
     write_stored(writer, job)
     return writer.getvalue()

@@ -67,7 +67,7 @@ def _quoted(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """As many whole characters, quoted, as there is room for."""
+    """The longest quoted beginning of the text, in whole characters, that fits."""
     quoted = ""
     for character in text:
         more = _quoted(character)

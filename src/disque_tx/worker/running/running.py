@@ -38,7 +38,7 @@ class Pool(Protocol):
         """Execute the runs of a slot."""
 
     def stop(self) -> None:
-        """There are no more slots."""
+        """End the threads: all slots have been closed."""
 
 
 @attrs.frozen

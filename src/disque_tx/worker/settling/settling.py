@@ -166,7 +166,7 @@ class Settler:
             self._stranded(held)
 
     async def _not_queued(self, batch: list[HeldJob]) -> list[HeldJob]:
-        """Those with RETRY 0, which NACK ignores (client protocol, section 17)."""
+        """Jobs with RETRY 0, which NACK does not queue again (client protocol, section 17)."""
         found = []
         for held in batch:
             if held.retry_s is None:

@@ -60,7 +60,7 @@ class Handler:
 
     @property
     def name(self) -> str:
-        """Its name in the log."""
+        """The handler's name in log lines."""
         if self.argv:
             return self.argv[0]
         return self.target or str(getattr(self.function, "__qualname__", self.function))

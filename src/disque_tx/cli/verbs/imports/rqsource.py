@@ -190,12 +190,12 @@ class RQSource:
         return bool(self._claim(keys=keys, args=[job_id, json.dumps(note)]))
 
     def finish(self, job_id: str) -> None:
-        """It is stored in Disque: delete it."""
+        """Delete a job from Redis that is stored in Disque."""
         self._finish(keys=[self.key("job", job_id), self.claims_key], args=[job_id])
 
     def give_back(self, job_id: str, note: dict[str, Any]) -> None:
-        """It is not stored in Disque: it goes back to where it was. If Redis does not answer, the
-        claim stays for the next import."""
+        """Put a job that is not stored in Disque back to where it was. If Redis does not answer,
+        the claim stays for the next import."""
         due = "" if note["at_s"] is None else repr(note["at_s"])
         with suppress(redis.RedisError):
             self._give_back(keys=[note["key"], self.claims_key], args=[job_id, due])

@@ -65,7 +65,7 @@ def as_text(job: Job, details: JobDetails | None = None) -> bytes:
 
 
 def as_readable(job: Job, details: JobDetails | None = None) -> bytes:
-    """The same for a terminal: printable UTF-8 stays unchanged."""
+    """The job as a line for a terminal: printable UTF-8 stays unchanged."""
     try:
         text = job.body.decode()
     except UnicodeDecodeError:

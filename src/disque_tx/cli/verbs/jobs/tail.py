@@ -34,7 +34,7 @@ class Seen:
         self._ids: OrderedDict[str, None] = OrderedDict()
 
     def new(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """Those not seen before, each once."""
+        """The jobs that were not seen before, each once."""
         for job in jobs:
             if not self.knows(job.id):
                 yield job

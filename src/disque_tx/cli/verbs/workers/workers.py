@@ -34,7 +34,8 @@ class ConnectedWorker:
     nodes: list[str]
 
     def joined(self, other: ConnectedWorker) -> ConnectedWorker:
-        """This worker, with another one of its connections."""
+        """This worker as its latest connection reports it, with the hosts and nodes of both
+        connections."""
         latest = min(self, other, key=lambda worker: worker.idle_s)
         return ConnectedWorker(
             latest.status,

@@ -134,7 +134,7 @@ class Figures:
         }
 
     def add(self, queue: QueueFigures) -> None:
-        """Another queue."""
+        """Add the figures of a queue."""
         self.names.append(queue.name)
         for member, column in self.columns.items():
             value = getattr(queue, member)

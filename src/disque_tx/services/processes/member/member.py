@@ -74,7 +74,7 @@ class MemberRoot(NodeRoot):
         self._take_back_leaving()
 
     def _take_back_leaving(self) -> None:
-        """This process was not wanted once, and is again."""
+        """Cancel the leave begun when ``processes`` was lowered: it was raised again."""
         mark = mark_path(self.settings)
         if not self._start.surplus and os.path.exists(mark):
             self.runtime.node.membership.set_leaving(False)
@@ -84,7 +84,7 @@ class MemberRoot(NodeRoot):
         self._end = end
 
     def make_listeners(self, hub: Hub) -> Listeners:
-        """Its own port, and those of the daemon."""
+        """Make the listeners of the process's own port and of the daemon's ports."""
         listeners = MemberListeners(self.plugin_host, self.settings, self.log, hub, self._reactor)
         listeners.own = self._start.number > 0
         self._entrances = listeners

@@ -44,7 +44,8 @@ class Balance:
         self._closed = False
 
     def add(self, children: dict[int, Child]) -> None:
-        """These processes, by their numbers, take connections, beginning with those that wait."""
+        """Let these child processes, by number, take connections; waiting connections are given
+        first."""
         for number, child in children.items():
             known = self._targets.get(number)
             if known is None or known.child is not child:
@@ -54,7 +55,7 @@ class Balance:
             self.give(entrance, sock)
 
     def remove(self, number: int) -> None:
-        """The process takes no more."""
+        """Give the process no more connections."""
         self._targets.pop(number, None)
 
     def report(self, number: int, clients: int, received: int) -> None:

@@ -110,7 +110,8 @@ class ChildProcess(ProcessProtocol):
             pass
 
     def _lost(self) -> None:
-        """Its end of the channel is gone; the process may live for a little longer."""
+        """Close the parent's end of the channel; the child closed its own, and may live a little
+        longer."""
         if self.channel is not None:
             channel, self.channel = self.channel, None
             self._unsent(channel.close())
@@ -122,7 +123,7 @@ class ChildProcess(ProcessProtocol):
         self._lost()
 
     def processEnded(self, reason: Failure) -> None:
-        """It is gone."""
+        """Report how the process ended: by a signal or with a status."""
         error: Any = reason.value
         status = getattr(error, "exitCode", None)
         number = getattr(error, "signal", None)

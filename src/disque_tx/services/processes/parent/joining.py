@@ -26,11 +26,11 @@ class Joining:
         return bool(self._begun_s)
 
     def begin(self, number: int, now_s: float) -> None:
-        """This one serves clients."""
+        """Watch a process that serves clients, until it reaches the others."""
         self._begun_s[number] = now_s
 
     def end(self, number: int) -> None:
-        """This one is gone."""
+        """Stop watching a process that has ended."""
         self._begun_s.pop(number, None)
 
     def is_over(self, number: int, now_s: float) -> bool:

@@ -151,7 +151,7 @@ class Parent(MultiService):
         return Start(mine, settings, number, self._count, extra, number in self._surplus)
 
     def _pass_again(self, number: int, unsent: list[tuple[Message, socket.socket]]) -> None:
-        """Others serve the connections that a child did not take before it ended."""
+        """Give the connections that a child had not accepted when it ended to other children."""
         self._balance.remove(number)
         for (_kind, entrance), sock in unsent:
             self._balance.give(entrance, sock)
@@ -246,7 +246,7 @@ class Parent(MultiService):
         self._send_all(["status", self._reports.host_ip, processes, self._reports.counted])
 
     def _take_connections(self, numbers: list[int]) -> None:
-        """These processes serve clients, as far as they are wanted."""
+        """Let these child processes take connections, except surplus ones."""
         members = self._supervision.members
         children = {n: members[n].child for n in numbers if n in self._wanted}
         self._balance.add({n: child for n, child in children.items() if child is not None})

@@ -132,18 +132,18 @@ class Supervision:
     # -- what processes report ---------------------------------------------------------------
 
     def responded(self, number: int) -> None:
-        """A message came."""
+        """A message of a process arrived."""
         self.members[number].responded_s = self._clock.seconds()
 
     def has_opened(self, number: int) -> None:
-        """It listens."""
+        """A process listens on its ports."""
         self.members[number].opened = True
         if not self._all_opened and all(one.opened for one in self.members.values()):
             self._all_opened = True
             self._outcome.opened()
 
     def is_ready(self, number: int) -> None:
-        """It serves clients."""
+        """A process serves clients."""
         member = self.members[number]
         member.ready = True
         member.ready_s = self._clock.seconds()
@@ -152,7 +152,7 @@ class Supervision:
             self._outcome.ready()
 
     def has_failed(self, number: int, why: str) -> None:
-        """It will end for this reason."""
+        """Keep the reason why a process is about to end."""
         self.members[number].why = why
 
     def retire(self, number: int) -> None:

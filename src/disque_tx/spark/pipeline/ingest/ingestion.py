@@ -213,7 +213,7 @@ class _Batch:
         return found, sum(row.events for row in rows)
 
     def _overlapping(self, spans: list[Span]) -> list[Span]:
-        """Those that may contain events that are in the table."""
+        """The spans that may contain events that are already in the table."""
         runs = defaultdict(list)
         for commit in self._table.commits:
             for span in commit.spans:

@@ -140,7 +140,7 @@ def _any_gap(gap_ends: Mapping[str, int]) -> Column:
 
 
 def _own_gap(gap_ends: Mapping[str, int]) -> Column:
-    """The same for the node where the job was added."""
+    """Whether events of the node where the job was added are missing from after that time."""
     answer = fn.lit(False)
     for node, until_us in gap_ends.items():
         missed = (fn.col("made_on") == node) & (fn.unix_micros("added_at") < fn.lit(until_us))
@@ -220,7 +220,7 @@ def _between(blocks: DataFrame) -> DataFrame:
 
 
 def _inside(numbered: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The same within a block. Only the events of incomplete blocks are sorted."""
+    """Gaps between the events of a block. Only the events of incomplete blocks are sorted."""
     broken = blocks.where("last - first + 1 > events").select(*_BLOCK)
     row = Window.partitionBy(*_BLOCK).orderBy("seq")
     ordered = numbered.join(broken, _BLOCK, "left_semi").withColumn(

@@ -71,7 +71,7 @@ def whole_characters(data: bytes) -> bytes:
 
 
 async def queued_jobs(exchange: Exchange, places: list[Place]) -> AsyncIterator[dict[str, Any]]:
-    """These jobs in the queue of the request."""
+    """Describe these jobs of the requested queue, with the beginnings of their bodies."""
     shown, queue = Bodies(), exchange.path["queue"]
     async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
         job_id = body.place.job_id

@@ -115,8 +115,8 @@ async def _found(exchange: Exchange, node: bytes, after: bytes) -> tuple[list[by
 async def _shown(
     exchange: Exchange, node: bytes, ids: list[bytes]
 ) -> AsyncIterator[dict[str, Any]]:
-    """These jobs, as far as they are still there. Those with long bodies, which are cut, may be
-    many: only so many are asked for at once."""
+    """Jobs with these IDs that still exist, with their bodies cut. A limited number is asked for at
+    once, because the bodies may be long."""
     share, shown = Share(exchange.slices), Bodies()
     of = source(exchange, node) if several(exchange, PROCESSES) else {}
     places = [Place(node, job_id) for job_id in ids]
