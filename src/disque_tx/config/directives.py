@@ -30,6 +30,7 @@ from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits,
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
 from disque_tx.config.units import INT64_MAX, INT64_MIN
+from disque_tx.messages.limits import PORT_MAX, REPLICATE_MAX
 
 
 @attrs.frozen
@@ -81,7 +82,7 @@ class Directive:
 
 
 _YES_NO: Final = YesNo()
-_PORT: Final = Number("Invalid port", 0, 65535)
+_PORT: Final = Number("Invalid port", 0, PORT_MAX)
 # The message does not contain the URL, which may have a password in it.
 _REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
@@ -132,7 +133,9 @@ _TABLE: Final = (
     Directive("requirepass", Password(), settable=True),
     Directive("readonly-password", Password(), settable=True),
     Directive("http-hosts", Hosts(), settable=True),
-    Directive("beanstalk-replicate", Number("Invalid number of copies", 0, 65_535), settable=True),
+    Directive(
+        "beanstalk-replicate", Number("Invalid number of copies", 0, REPLICATE_MAX), settable=True
+    ),
     Directive("beanstalk-max-job-size", Number("Invalid size of jobs", 1, 1 << 30), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
     Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),

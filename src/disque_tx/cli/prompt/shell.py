@@ -11,6 +11,7 @@ from typing import Final
 from disque_tx.cli import help as help_texts
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.prompt.session import CommandSession
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.text.quoting import split
 
 SLOW_S: Final = 0.5
@@ -134,7 +135,7 @@ def _clear(shell: Shell, words: list[bytes]) -> None:
 
 def _connect(shell: Shell, words: list[bytes]) -> None:
     port = _count(words[1])
-    if port is None or port > 65535:
+    if port is None or port > PORT_MAX:
         shell.session.complain("The port must be a number from 1 to 65535: connect <host> <port>")
         return
     shell.session.disconnect()

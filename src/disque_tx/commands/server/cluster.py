@@ -8,8 +8,9 @@ from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer, quoted
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.base.registry import Subcommand, run_subcommand
 from disque_tx.core.base.client import Client
-from disque_tx.core.nodes.addresses import PORT_MAX, ports_usable
+from disque_tx.core.nodes.addresses import ports_usable
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.messages.records import NODE_ID_LENGTH
 
 _HOST_BYTES_MAX: Final = 253

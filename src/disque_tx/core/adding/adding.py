@@ -16,7 +16,6 @@ from mypy_extensions import i64
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.base.bounds import check_queue
 from disque_tx.core.base.client import Client
-from disque_tx.core.delivery.arrival import ETIME_MAX
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, usual_retry_s
 from disque_tx.core.jobs.job import DELAYED, HOLD, Job
@@ -25,6 +24,7 @@ from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages.events import ASYNC, BY_SCHEDULE, NO_REASON
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import WAIT_REPL, IdSource
 
 _AT_MOST_ONCE: Final = (
@@ -150,7 +150,7 @@ class Adding:
             raise self._too_few(elsewhere, outside)
         queue_name = self._shared_name(request.queue, request.maxlen)
         etime_s = self._turn.wall_us // 1_000_000 + ttl_s
-        if etime_s > ETIME_MAX:
+        if etime_s > SECONDS_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
         unique = request.unique
         if unique is not None and unique.job_id:

@@ -40,6 +40,7 @@ from disque_tx.messages.bus import (
     JobSignal,
     JobsMessage,
 )
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACTIVE, QUEUED, WAIT_REPL, JobRecord
 
@@ -50,7 +51,6 @@ _RESEND_MS_MAX: Final = 1_600
 _ASYNC_MS_MIN: Final = 200
 _ASYNC_MS_MAX: Final = 30_000
 #: The longest life that fits in a message.
-_LIFE_S_MAX: Final = 4_294_967_295
 _DOUBLINGS_MAX: Final = 10
 #: Times that the nodes of an ASYNC job are asked in vain before another one is drawn.
 _PATIENCE: Final = 2
@@ -59,7 +59,7 @@ _PATIENCE: Final = 2
 def life_s(job: Job, now_ms: i64) -> int:
     """The life that a copy gets: whole seconds, rounded down, for a job must not get older by being
     moved; but at least one (section 5)."""
-    return min(max(1, int(job.expire_ms - now_ms) // 1000), _LIFE_S_MAX)
+    return min(max(1, int(job.expire_ms - now_ms) // 1000), SECONDS_MAX)
 
 
 #: ASYNC jobs that are asked about again per turn.

@@ -28,6 +28,7 @@ from disque_tx.messages import bus as busmessages
 from disque_tx.messages import events
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.messages.events import EventSink
+from disque_tx.messages.limits import COUNTER_MAX
 from disque_tx.messages.records import (
     ACTIVE,
     BCAST_QUEUED,
@@ -38,7 +39,6 @@ from disque_tx.messages.records import (
     JobRecord,
 )
 
-_COUNTER_MAX: Final = 65535
 #: Why an ADDJOB fails whose job disappears while it waits.
 REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 #: Requeue times get a uniform jitter of this width around them, so that nodes rarely collide.
@@ -133,9 +133,9 @@ class Delivery:
     def count(self, job: Job, why: i64) -> None:
         """Count a delivery to come: ``INCR_NACKS`` or ``INCR_DELIV``, or both."""
         if why & INCR_NACKS:
-            job.nacks = min(job.nacks + 1, _COUNTER_MAX)
+            job.nacks = min(job.nacks + 1, COUNTER_MAX)
         if why & INCR_DELIV:
-            job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+            job.deliveries = min(job.deliveries + 1, COUNTER_MAX)
         if why & (INCR_NACKS | INCR_DELIV):
             self._jobs.counters.changed(job)
 

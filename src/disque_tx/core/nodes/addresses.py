@@ -9,7 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-PORT_MAX: Final = 65_535
+from disque_tx.messages.limits import PORT_MAX
+
 #: By default the bus listens so much above the port for clients.
 BUS_PORT_OFFSET: Final = 10_000
 _MAPPED: Final = b"::ffff:"

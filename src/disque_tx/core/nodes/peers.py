@@ -18,9 +18,8 @@ from disque_tx.core.nodes.duplicateids import TWIN
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import Gossip, JobCopy, Message, Sender
+from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.nodes import HANDSHAKE, Link, NodeEntry
-
-_FLAG_BITS: Final = 0xFFFF
 
 
 class Peers:
@@ -39,12 +38,12 @@ class Peers:
         myself = membership.myself
         if (
             sender.id is not myself.id
-            or sender.flags != myself.flags & _FLAG_BITS
+            or sender.flags != myself.flags & U16_MAX
             or sender.ip is not membership.announced_ip
             or sender.port != myself.port
             or sender.bus_port != myself.bus_port
         ):
-            flags = myself.flags & _FLAG_BITS
+            flags = myself.flags & U16_MAX
             ip = membership.announced_ip
             sender = self._sender = Sender(myself.id, myself.port, flags, ip, myself.bus_port)
         return sender

@@ -13,10 +13,18 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.errors import CommandError
+from disque_tx.messages.limits import (
+    COUNTER_MAX,
+    DELAY_RANGE,
+    REPLICATE_RANGE,
+    RETRY_RANGE,
+    SECONDS_MAX,
+    TTL_RANGE,
+    U32_MAX,
+)
 from disque_tx.messages.tables import VALUE_BYTES_MAX
 from disque_tx.text.quoting import quote, split
 
-_UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
 _SECONDS: Final = " of seconds"
 _RATE_MAX: Final = 1_000_000
@@ -237,24 +245,24 @@ def show_thousandths(milli: i64) -> bytes:
 SETTINGS: Final[dict[bytes, Setting]] = {
     setting.name: setting
     for setting in (
-        Number(b"max-deliveries", "max_deliveries", 0, 65_535, ""),
+        Number(b"max-deliveries", "max_deliveries", 0, COUNTER_MAX, ""),
         Name(b"dead-queue", "dead_queue"),
-        Number(b"dead-ttl", "dead_ttl_s", 1, _UINT32_MAX, _SECONDS),
-        Number(b"retry-delay", "retry_delay_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
-        Number(b"retry-delay-max", "retry_delay_max_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
+        Number(b"dead-ttl", "dead_ttl_s", *TTL_RANGE, _SECONDS),
+        Number(b"retry-delay", "retry_delay_ms", 0, SECONDS_MAX, _SECONDS, _DECIMALS_MAX),
+        Number(b"retry-delay-max", "retry_delay_max_ms", 0, SECONDS_MAX, _SECONDS, _DECIMALS_MAX),
         Number(b"retry-factor", "retry_factor_milli", 1, 1_000, "", _DECIMALS_MAX),
         Number(b"retry-jitter", "retry_jitter_milli", 0, 1, "", _DECIMALS_MAX),
         Switch(b"retry-on-timeout", "retry_on_timeout", _YES_NO),
         Switch(b"retry-from", "retry_from_delivery", RETRY_FROMS),
-        Number(b"ttl", "ttl_s", 1, _UINT32_MAX, _SECONDS),
-        Number(b"retry", "retry_s", 0, _UINT32_MAX, _SECONDS),
-        Number(b"delay", "delay_s", 0, _UINT32_MAX, _SECONDS),
-        Number(b"replicate", "replicate", 1, 65_535, ""),
-        Number(b"max-length", "max_length", 0, _UINT32_MAX, " of jobs"),
+        Number(b"ttl", "ttl_s", *TTL_RANGE, _SECONDS),
+        Number(b"retry", "retry_s", *RETRY_RANGE, _SECONDS),
+        Number(b"delay", "delay_s", *DELAY_RANGE, _SECONDS),
+        Number(b"replicate", "replicate", *REPLICATE_RANGE, ""),
+        Number(b"max-length", "max_length", 0, U32_MAX, " of jobs"),
         Choice(b"overflow", "overflow", OVERFLOWS),
         Choice(b"pause", "pause", PAUSES),
         Queues(b"copy-to", "copy_to"),
-        Number(b"concurrency", "concurrency", 0, _UINT32_MAX, " of jobs"),
+        Number(b"concurrency", "concurrency", 0, U32_MAX, " of jobs"),
         Number(b"rate", "rate_milli", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX),
         Number(b"rate-burst", "rate_burst", 1, _RATE_MAX, " of deliveries"),
     )

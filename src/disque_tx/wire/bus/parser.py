@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import BULK, REPLJOB, Bulk, Gossip, Message, QueryMessage
 from disque_tx.messages.keys import KeyMessage
+from disque_tx.messages.limits import U16_MAX, U32_MAX
 from disque_tx.messages.tables import TableChange
 from disque_tx.wire.bus.bodies import PREFIX_BYTES, SIGNAL_BYTES, body_parts, read_body
 from disque_tx.wire.bus.bulk import (
@@ -51,8 +52,6 @@ _SIGNATURE: Final = 0x4462755A
 _TYPE_AT: Final = 12
 _COUNT_AT: Final = 14
 _MFLAGS_AT: Final = 141
-_U16: Final = 0xFFFF
-_U32: Final = 0xFFFF_FFFF
 
 
 def encode(message: Message) -> bytes:
@@ -194,7 +193,7 @@ class BusParser:
             return -1
         if read_i32_be(data, start) != _SIGNATURE:
             raise PeerError("the data on the bus does not start with the bus signature")
-        length: i64 = i64(read_i32_be(data, start + 4)) & _U32
+        length: i64 = i64(read_i32_be(data, start + 4)) & U32_MAX
         if length < HEADER_BYTES:
             raise PeerError(f"bus message of {length} bytes, shorter than its header")
         if length > self.limit_bytes:
@@ -228,8 +227,8 @@ class BusParser:
     def _decoded(self, data: bytes, start: i64) -> Message | None:
         if data[start + 8] != 0 or data[start + 9] != VERSION:
             return None
-        kind = i64(read_i16_be(data, start + _TYPE_AT)) & _U16
-        count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+        kind = i64(read_i16_be(data, start + _TYPE_AT)) & U16_MAX
+        count = i64(read_i16_be(data, start + _COUNT_AT)) & U16_MAX
         at = start + HEADER_BYTES
         end = start + self._length
         if kind == BULK and self.bulk:
@@ -273,7 +272,7 @@ class BusParser:
             read_signal(data, at, kind, data[start + _MFLAGS_AT], to)
             return True
         if kind == BULK:
-            count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+            count = i64(read_i16_be(data, start + _COUNT_AT)) & U16_MAX
             end = at + size
             if not (self.bulk and is_plain(data, start, sender) and is_bulk(count, data, at, end)):
                 return False
@@ -285,7 +284,7 @@ class BusParser:
         return False
 
     def _read_copy(self, data: bytes, start: i64, at: i64, size: i64, to: HotMessages) -> bool:
-        announced = i64(read_i32_be(data, at + 4)) & _U32
+        announced = i64(read_i32_be(data, at + 4)) & U32_MAX
         if read_i32_be(data, at) != 1 or announced != size - PREFIX_BYTES:
             return False
         at += PREFIX_BYTES

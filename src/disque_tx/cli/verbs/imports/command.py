@@ -17,8 +17,9 @@ from disque_tx.cli.verbs.imports.outcome import Outcome
 from disque_tx.cli.verbs.imports.rqsource import RQImport, RQSource, redis_errors
 from disque_tx.cli.verbs.imports.tubes import TubeImport, movable
 from disque_tx.integrations.adding import JobTerms
+from disque_tx.messages.limits import REPLICATE_RANGE, TTL_RANGE
 
-_SECONDS: Final = click.IntRange(1, (1 << 32) - 1)
+_SECONDS: Final = click.IntRange(*TTL_RANGE)
 _TTL_S: Final = 10 * 86_400
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -38,7 +39,9 @@ def _terms(function: _F) -> _F:
         click.option(
             "--dry-run", is_flag=True, help="Only list what would be moved, and what not."
         ),
-        click.option("--replicate", type=click.IntRange(1, 65535), help="Copies of each job."),
+        click.option(
+            "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies of each job."
+        ),
         click.option(
             "--ttl",
             "ttl_s",

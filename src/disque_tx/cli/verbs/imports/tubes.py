@@ -18,12 +18,12 @@ from disque_tx.cli.verbs.imports.beanstalk import Beanstalk, Found
 from disque_tx.cli.verbs.imports.outcome import Outcome
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.worker.settling.deadletters import Letter
 
 #: beanstalkd counts jobs below this priority as urgent.
 URGENT: Final = 1024
 _DEAD_TTL_S: Final = 30 * 86_400
-_RETRY_MAX_S: Final = (1 << 32) - 1
 
 
 class TubeImport:
@@ -107,7 +107,7 @@ class TubeImport:
         queue = self._to_queue or tube
         if self._urgent_queue is not None and _whole(stats, "pri") < URGENT:
             queue = self._urgent_queue
-        retry_s = max(1, min(_RETRY_MAX_S, _whole(stats, "ttr")))
+        retry_s = max(1, min(SECONDS_MAX, _whole(stats, "ttr")))
         options = attrs.evolve(self._terms, retry_s=retry_s).options(delay_s).retried_if_safe()
         return str(self._client.add_job_with(queue, found.body, options))
 

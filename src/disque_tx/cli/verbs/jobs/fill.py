@@ -26,6 +26,7 @@ from disque_tx.cli.verbs.jobs.tail import Seen
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.errors import DisqueError
+from disque_tx.messages.limits import REPLICATE_RANGE
 
 SEEN_MAX: Final = 100_000
 _INPUT: Final = "-"
@@ -153,7 +154,9 @@ def _checked(file: BinaryIO, first: int) -> int:
 @click.command("fill")
 @click.argument("file", default=_INPUT, metavar="[FILE]")
 @click.option("--queue", help="Add all jobs to this queue, instead of their own.")
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Start here.")
 @click.option("--bad", type=click.Path(dir_okay=False), help="File for lines that are not jobs.")
 @click.pass_obj

@@ -14,12 +14,13 @@ from disque_tx.cli.formatting import jsonable
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
+from disque_tx.messages.limits import REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE
 from disque_tx.text.quoting import quote
 
 #: Makes a line of a job, and of what its node says of it, if that is known.
 Line: TypeAlias = Callable[[Job, JobDetails | None], bytes]
 #: Number in a line → the least and the most that it may be.
-_NUMBERS: Final = {"retry": (0, 2**32 - 1), "ttl": (1, 2**32 - 1), "replicate": (1, 65535)}
+_NUMBERS: Final = {"retry": RETRY_RANGE, "ttl": TTL_RANGE, "replicate": REPLICATE_RANGE}
 
 
 class NotAJob(DisqueError):

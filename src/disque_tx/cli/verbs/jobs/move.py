@@ -28,6 +28,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.client.options import current_options
 from disque_tx.client.values import Job
+from disque_tx.messages.limits import REPLICATE_RANGE
 
 _BATCH: Final = 10
 _TO_PASSWORD: Final = "DISQUE_TO_PASSWORD"
@@ -126,7 +127,9 @@ def _is_same(source: Disque, target: Disque) -> bool:
 @click.argument("queue")
 @click.argument("to_queue", metavar="QUEUE2")
 @click.option("--to-address", help="Nodes of another cluster: host:port,… or disque://:password@…")
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Jobs per second at most.")
 @limits
 @click.pass_obj

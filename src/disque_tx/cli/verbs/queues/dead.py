@@ -15,6 +15,7 @@ from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client import BadAddress, ClientError, Refused
 from disque_tx.client.blocking import Disque
+from disque_tx.messages.limits import REPLICATE_RANGE
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from disque_tx.worker.tasks.policy import cut_name
 
@@ -169,7 +170,9 @@ def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> No
 @_ids
 @_all
 @_yes
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.pass_obj
 def requeue(
     mailbox: DeadLetters,
