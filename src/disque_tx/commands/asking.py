@@ -74,7 +74,7 @@ def ask(server: Server, client: Client, argv: list[bytes]) -> None:
     node.overview.ask(client, words, scope, one)
 
 
-class Answers(Respondent):
+class LocalRespondent(Respondent):
     """Answers the questions of all nodes at this one."""
 
     def __init__(self, server: Server) -> None:

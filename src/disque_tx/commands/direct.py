@@ -18,7 +18,7 @@ from disque_tx.commands.base.context import Server
 from disque_tx.commands.base.registry import Command
 from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.leases import NEVER_MS
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import IN_HAND, Job
@@ -36,7 +36,7 @@ _COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"work
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Guard:
+class CommandGate:
     """What every operation passes before and after it is executed."""
 
     def permit(self, client: Client, command: Command) -> None:
@@ -89,7 +89,7 @@ class DirectNode:
     """The node, for protocols within its turns. Its methods must be called within a turn, and raise
     ``CommandError`` when the node refuses."""
 
-    def __init__(self, server: Server, guard: Guard) -> None:
+    def __init__(self, server: Server, guard: CommandGate) -> None:
         self._node = server.node
         self._guard = guard
         table = {command.name: command for command in server.registry.table}
@@ -275,7 +275,7 @@ class DirectNode:
         self._node.leases.restart(job)
 
 
-class _Returning(Task):
+class _Returning(SlicedTask):
     """Puts back the jobs of a client."""
 
     __slots__ = ("_at", "_jobs", "_node")

@@ -11,11 +11,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.asking import Answers
+from disque_tx.commands.asking import LocalRespondent
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.base.readonly import check_reader
 from disque_tx.commands.base.registry import Command, Registry
-from disque_tx.commands.direct import DirectProtocol, Guard
+from disque_tx.commands.direct import CommandGate, DirectProtocol
 from disque_tx.commands.server.admin import monitor_line
 from disque_tx.core.base.client import (
     NOT_BLOCKED,
@@ -44,14 +44,14 @@ SHARE_NS: Final = 2_000_000
 TURN_NS: Final = 8_000_000
 
 
-class Dispatcher(Guard):
+class Dispatcher(CommandGate):
     """Runs requests. ``clock_ns``: a monotonic clock in nanoseconds."""
 
     def __init__(self, server: Server, registry: Registry, clock_ns: Callable[[], int]) -> None:
         self._server = server
         self._registry = registry
         self._node = server.node
-        self._node.overview.respondent = Answers(server)
+        self._node.overview.respondent = LocalRespondent(server)
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
         self._turn_ns: i64 = 0

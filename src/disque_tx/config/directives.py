@@ -15,15 +15,15 @@ from disque_tx.config.kinds import (
     Choice,
     Clamped,
     Keepalive,
-    Kind,
     Length,
-    Memory,
+    MemorySize,
     Number,
     NumberOrAuto,
     Octal,
     Password,
     Path,
     Text,
+    ValueKind,
     YesNo,
 )
 from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits, Prefixes
@@ -39,7 +39,7 @@ class Directive:
     line."""
 
     name: str
-    kind: Kind[Any]
+    kind: ValueKind[Any]
     settable: bool = False
     in_file: bool = True
 
@@ -138,7 +138,7 @@ _TABLE: Final = (
     ),
     Directive("beanstalk-max-job-size", Number("Invalid size of jobs", 1, 1 << 30), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
-    Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),
+    Directive("maxmemory", MemorySize(_MEMORY_MESSAGE, 1), settable=True),
     Directive(
         "maxmemory-policy",
         Choice(("acks", "noeviction"), "Invalid maxmemory policy"),
@@ -154,7 +154,7 @@ _TABLE: Final = (
     Directive(
         "auto-aof-rewrite-percentage", Number(_PERCENTAGE_MESSAGE, 0, INT64_MAX), settable=True
     ),
-    Directive("auto-aof-rewrite-min-size", Memory(_REWRITE_SIZE_MESSAGE), settable=True),
+    Directive("auto-aof-rewrite-min-size", MemorySize(_REWRITE_SIZE_MESSAGE), settable=True),
     Directive("aof-rewrite-incremental-fsync", _YES_NO, settable=True),
     Directive("aof-load-truncated", _YES_NO, settable=True),
     Directive("aof-enqueue-jobs-once", _YES_NO, settable=True),
@@ -174,7 +174,7 @@ _TABLE: Final = (
     Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
     Directive("cluster-bus-tls-key", _OPTIONAL_PATH),
     Directive("cluster-bus-tls-ca", _OPTIONAL_PATH),
-    Directive("cluster-link-buffer-limit", Memory(_LINK_BUFFER_MESSAGE), settable=True),
+    Directive("cluster-link-buffer-limit", MemorySize(_LINK_BUFFER_MESSAGE), settable=True),
     Directive(
         "slowlog-log-slower-than",
         Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
@@ -185,7 +185,7 @@ _TABLE: Final = (
     Directive("client-output-buffer-limit", OutputLimits(), settable=True),
     Directive("eventlog", _YES_NO, settable=True),
     Directive("eventlog-dir", _REQUIRED_PATH),
-    Directive("eventlog-rotate-size", Memory(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
+    Directive("eventlog-rotate-size", MemorySize(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
     Directive("eventlog-rotate-time", Number(_ROTATE_TIME_MESSAGE, 1), settable=True),
     Directive("eventlog-queues", _PATTERN, settable=True),
     Directive("eventlog-body", Choice(("no", "hash", "yes"), _BODY_MESSAGE), settable=True),

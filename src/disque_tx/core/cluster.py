@@ -21,7 +21,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.turn import Turn
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.nodes.duplicateids import has_twin
@@ -70,7 +70,7 @@ class Cluster:
         random: Callable[[], float],
         *,
         tables: Exchanges | None = None,
-        keys: View | None = None,
+        keys: KeeperMap | None = None,
     ) -> None:
         self._turn: Turn = turn
         self.membership: Membership = membership
@@ -80,7 +80,7 @@ class Cluster:
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
         self._tables: Exchanges | None = tables
-        self._keys: View | None = keys
+        self._keys: KeeperMap | None = keys
         self._ticks: i64 = 0
 
     @property

@@ -14,9 +14,9 @@ from mypy_extensions import i64
 
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.counting.requests import Overview
+from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
-from disque_tx.core.getting.patterndemand import Asking
+from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import PAUSE_ALL
@@ -53,8 +53,8 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        asking: Asking,
-        overview: Overview,
+        asking: PatternDemand,
+        overview: QueueQueries,
         *,
         keys: Keys,
     ) -> None:

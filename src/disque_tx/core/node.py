@@ -21,27 +21,27 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import NEVER_MS, Part
 from disque_tx.core.base.schedule import earlier
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.counting.requests import Overview
+from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.delivery.overflow import Overflow
 from disque_tx.core.delivery.serving import Serving
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.getting import GetRequest, Getting
-from disque_tx.core.getting.leases import Leases
-from disque_tx.core.getting.unblocking import Releasing, leaving
+from disque_tx.core.getting.leases import ListenerLeases
+from disque_tx.core.getting.unblocking import Unblocking, leaving
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.nodes.duplicateids import standing_aside
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.recurring.recurring import Recurring
-from disque_tx.core.redelivery.deadletters import DeadLetters
+from disque_tx.core.redelivery.deadletters import DeadLetterMaker
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
-from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.redelivery.retries import BY_POLICY, Retries
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
@@ -91,23 +91,23 @@ class Node:
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self.clocks = state.clocks
         self.recurring = Recurring(state, self._adding)
-        backoff = Backoff(state, self.delivery)
-        successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
-        letters = DeadLetters(state, backoff, successors, self.acks)
+        backoff = RetryBackoff(state, self.delivery)
+        successors = Replacements(state, self.delivery, backoff, self._adding, self.acks)
+        letters = DeadLetterMaker(state, backoff, successors, self.acks)
         self._successors = successors
         self._fanout = Fanout(state, self.delivery, self._adding)
         self._retries = Retries(state, self.delivery, backoff, successors, letters)
         self._moves = Moves(state, self.delivery, successors)
         self.keys = Keys(state, self.delivery, self._adding)
-        self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
+        self._releasing = Unblocking(state, self.delivery, self._moves, self.keys)
         self._serving = Serving(state, self.delivery)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self.pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
-        self.overview = Overview(state, self.acks)
+        self.overview = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
-        self.leases = Leases(state, self.delivery, self.getting, backoff)
+        self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
         parts = (self.replication, holders, self.getting.asking, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
         self._awakening = Awakening(

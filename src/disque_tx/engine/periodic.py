@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.tables.table import SharedTable
-from disque_tx.engine.interfaces import Reports
+from disque_tx.engine.interfaces import OperatorLog
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MemoryWatch:
     must not have to learn that from the programs that add jobs (client protocol, section 13.6).
     """
 
-    def __init__(self, memory: Memory, reports: Reports) -> None:
+    def __init__(self, memory: Memory, reports: OperatorLog) -> None:
         self._memory = memory
         self._reports = reports
         self._logged = 0
@@ -105,7 +105,7 @@ class KeptTable:
         self._save = save
         self._next_save_ms = 0
 
-    def keep(self, now_ms: int, wall_s: int, reports: Reports) -> None:
+    def keep(self, now_ms: int, wall_s: int, reports: OperatorLog) -> None:
         """Drop what was deleted long ago, and save what other nodes have changed: these have it
         already, so that can wait for a moment, and many changes are written at once."""
         table = self._table
@@ -129,7 +129,7 @@ class PeriodicWork:
         settings: PeriodicSettings,
         connections: Connections,
         log: TickingLog | None,
-        reports: Reports,
+        reports: OperatorLog,
     ) -> None:
         self._server = server
         self._node = server.node

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.context import Server
 from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.node import Node
 from disque_tx.core.tables.calendar import NEVER
@@ -120,7 +120,7 @@ def list_schedules(server: Server, client: Client) -> None:
     server.node.slices.add(listing)
 
 
-class _Listing(Task):
+class _Listing(SlicedTask):
     """A list for a client. ``wait``: the number of its wait, 0 while it does not wait. What is
     deleted meanwhile is left out."""
 

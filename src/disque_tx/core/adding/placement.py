@@ -20,7 +20,7 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.nodes import NodeEntry
 
 
-class Spread:
+class Placement:
     """``random``: a number in [0, 1) per call."""
 
     __slots__ = ("_membership", "_random")

@@ -21,7 +21,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.asynccopies import AsyncCopies
-from disque_tx.core.adding.placement import Spread
+from disque_tx.core.adding.placement import Placement
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.arrival import Arrivals
@@ -87,7 +87,7 @@ class Replication(Part):
         self._peers = state.peers
         self._memory = state.memory
         self._random = state.random
-        self._spread = Spread(state.membership, state.random)
+        self._spread = Placement(state.membership, state.random)
 
     # -- making copies -----------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Replication(Part):
                 self._finish_async(copies)
 
     def _crowded(self, copies: AsyncCopies) -> bytes:
-        """See ``Spread.crowded``, of the nodes that confirmed."""
+        """See ``Placement.crowded``, of the nodes that confirmed."""
         return self._spread.crowded([n for n in copies.job.nodes if n not in copies.unconfirmed])
 
     def _resend_async(self, copies: AsyncCopies) -> None:

@@ -44,7 +44,7 @@ def wait_ms(policy: QueuePolicy, retry: i64, chance: float) -> i64:
     return int(whole_ms * (1.0 - float(policy.retry_jitter_milli) / 1000.0 * chance))
 
 
-class Backoff:
+class RetryBackoff:
     """Holds jobs back."""
 
     def __init__(self, state: State, delivery: Delivery) -> None:

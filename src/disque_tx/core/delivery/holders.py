@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.state.state import State
@@ -60,7 +60,7 @@ def _begun_ms(job: Job, now_ms: i64) -> i64:
 class Holders:
     """Processes messages of other holders. ``acks``: the part for acknowledgements."""
 
-    def __init__(self, state: State, delivery: Delivery, backoff: Backoff, acks: Acks) -> None:
+    def __init__(self, state: State, delivery: Delivery, backoff: RetryBackoff, acks: Acks) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
         self._delivery = delivery

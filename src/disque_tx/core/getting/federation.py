@@ -22,7 +22,7 @@ from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import Job, valid_id
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.endings import MOVED
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
@@ -95,7 +95,7 @@ class Federation(Part):
             return
         imports = queue.imports
         if imports is None:
-            imports = queue.imports = ImportSchedule(now_ms)
+            imports = queue.imports = QueueDemand(now_ms)
         givers = imports.recent_givers(now_ms)
         request = imports.request(len(givers), now_ms)
         if imports.may_ask_all(now_ms):
@@ -211,7 +211,7 @@ class Federation(Part):
             if self._take(job, sender.id):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:
-                    queue.imports = ImportSchedule(now_ms)
+                    queue.imports = QueueDemand(now_ms)
                 queue.imports.note(sender.id, now_ms)
                 if self._matching.active:
                     self._matching.note_giver(queue, sender.id)

@@ -17,7 +17,7 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.federation import Federation
-from disque_tx.core.getting.patterndemand import Asking
+from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.getting.unblocking import leaving
 from disque_tx.core.nodes.duplicateids import standing_aside
 from disque_tx.core.queues.filling import fill
@@ -60,7 +60,7 @@ class Getting(Part):
         self._matching = state.matching
         self._delivery = delivery
         self._federation = federation
-        self.asking = Asking(state, federation)
+        self.asking = PatternDemand(state, federation)
 
     def get(
         self,

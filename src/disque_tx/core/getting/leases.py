@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.getting import Getting
 from disque_tx.core.getting.unblocking import leaving
@@ -29,11 +29,11 @@ from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DE
 NEVER_MS: Final = 100 * 366 * 86_400_000
 
 
-class Leases:
+class ListenerLeases:
     """Jobs for clients of protocols with leases."""
 
     def __init__(
-        self, state: State, delivery: Delivery, getting: Getting, backoff: Backoff
+        self, state: State, delivery: Delivery, getting: Getting, backoff: RetryBackoff
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership

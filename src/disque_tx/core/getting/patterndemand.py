@@ -17,9 +17,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.schedule import Schedule
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.federation import BYTES_MAX, JOBS_MAX, Federation, Parcel
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.filling import fill
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.queues.selector import Selector
@@ -50,7 +50,7 @@ def can_match(entry: NodeEntry) -> bool:
     return link is not None and link.features & CAN_MATCH != 0
 
 
-class Asking:
+class PatternDemand:
     """Asks for jobs by pattern, and gives them. ``wanting``: selectors with which clients are
     blocked, by when nodes are asked again. ``federation``: what takes and sends jobs."""
 
@@ -82,7 +82,7 @@ class Asking:
             return
         imports = selector.imports
         if imports is None:
-            imports = selector.imports = ImportSchedule(now_ms)
+            imports = selector.imports = QueueDemand(now_ms)
         givers = imports.recent_givers(now_ms)
         count = imports.request(len(givers), now_ms)
         words = [_MATCH + glob for glob in selector.patterns]
@@ -241,13 +241,13 @@ def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
     return patterns, [word[1:] for word in words if word[:1] == _EXCEPT]
 
 
-class _Answering(Task):
+class _Answering(SlicedTask):
     """Answers requests that had to wait."""
 
     __slots__ = ("_asking",)
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking: Asking = asking
+    def __init__(self, asking: PatternDemand) -> None:
+        self._asking: PatternDemand = asking
 
     def step(self, now_ms: i64) -> bool:
         return self._asking.give_waiting()
@@ -258,7 +258,7 @@ class _Giving:
 
     __slots__ = ("_asking", "_count", "_left", "parcel")
 
-    def __init__(self, asking: Asking, receiver: NodeEntry, count: i64) -> None:
+    def __init__(self, asking: PatternDemand, receiver: NodeEntry, count: i64) -> None:
         self._asking = asking
         self._count: i64 = count
         self._left: dict[bytes, int] = {}
@@ -285,13 +285,13 @@ class _Giving:
         return self._asking.take_one(self.parcel, queue)
 
 
-class _ByName(Task):
+class _ByName(SlicedTask):
     """Asks nodes that know no patterns for the queues that are known here."""
 
     __slots__ = ("_asked", "_asking", "_cursor", "_nodes", "_selector")
 
-    def __init__(self, asking: Asking, selector: Selector, nodes: list[bytes]) -> None:
-        self._asking: Asking = asking
+    def __init__(self, asking: PatternDemand, selector: Selector, nodes: list[bytes]) -> None:
+        self._asking: PatternDemand = asking
         self._selector: Selector = selector
         self._nodes: list[bytes] = nodes
         self._cursor: int = 0

@@ -42,7 +42,7 @@ def leaving() -> CommandError:
     return CommandError("LEAVING", _LEAVING)
 
 
-class Releasing(Part):
+class Unblocking(Part):
     """Ends the waiting of clients, when its time is over or what they wait for is gone."""
 
     def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
@@ -49,7 +49,7 @@ NOTIFIED: Final = 3
 _KEYS_PER_PART: Final = 200
 
 
-class View:
+class KeeperMap:
     """``nodes``: IDs of the nodes that look after keys, in the order of the node table.
     ``changes``: how often they have changed."""
 
@@ -81,7 +81,7 @@ class View:
         peers: Peers,
         reservations: Reservations,
         done_jobs: DoneJobs,
-        slices: Slices,
+        slices: SlicedWork,
     ) -> None:
         self.nodes: list[bytes] = [membership.myself.id]
         self.changes: i64 = 0
@@ -90,7 +90,7 @@ class View:
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._done_jobs: DoneJobs = done_jobs
-        self._slices: Slices = slices
+        self._slices: SlicedWork = slices
         self._owners = Owners()
         # By node, the link to it that is in use.
         self._links: dict[bytes, Link] = {}
@@ -241,7 +241,7 @@ class View:
         return any(made_by(node_id, job_id) for node_id in self._links)
 
 
-class _Passing(Task):
+class _Passing(SlicedTask):
     """Passes on what new keepers do not have. ``before``: the nodes that have what concerns them;
     ``new``: those that wait for ``LAST``, and get to know first which jobs are done."""
 
@@ -261,14 +261,14 @@ class _Passing(Task):
     def __init__(
         self,
         turn: Turn,
-        view: View,
+        view: KeeperMap,
         peers: Peers,
         reservations: Reservations,
         before: list[bytes],
         new: list[bytes],
     ) -> None:
         self._turn: Turn = turn
-        self._view: View = view
+        self._view: KeeperMap = view
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._before: list[bytes] = before

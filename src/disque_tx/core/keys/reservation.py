@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.jobs.memory import Memory
-from disque_tx.core.keys.keysbyjob import Bonds, Reservation
+from disque_tx.core.keys.keysbyjob import KeysByJob, Reservation
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.keys import ENDED, HELD, RESERVED
 from disque_tx.messages.records import KeyEntry
@@ -34,13 +34,13 @@ class Reservations:
     __slots__ = ("_bonds", "_memory", "_membership", "_outbox", "_schedule", "by_key")
 
     def __init__(
-        self, membership: Membership, memory: Memory, outbox: Outbox, bonds: Bonds
+        self, membership: Membership, memory: Memory, outbox: Outbox, bonds: KeysByJob
     ) -> None:
         self.by_key: dict[bytes, Reservation] = {}
         self._membership: Membership = membership
         self._memory: Memory = memory
         self._outbox: Outbox = outbox
-        self._bonds: Bonds = bonds
+        self._bonds: KeysByJob = bonds
         self._schedule: Schedule[Reservation] = Schedule()
 
     def __len__(self) -> int:

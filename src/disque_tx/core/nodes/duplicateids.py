@@ -106,7 +106,7 @@ def _take(entry: NodeEntry, start: i64, now_ms: i64) -> None:
     entry.start_seen_ms = now_ms
 
 
-class Standing:
+class IdentityConflict:
     """What this process knows of others that use its own ID.
 
     ``start``: the number from which it numbers its connections. ``aside``: it must not serve.

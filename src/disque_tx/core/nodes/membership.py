@@ -26,7 +26,7 @@ from disque_tx.core.nodes.addresses import (
     ports_usable,
     short_bus_port,
 )
-from disque_tx.core.nodes.duplicateids import Standing
+from disque_tx.core.nodes.duplicateids import IdentityConflict
 from disque_tx.errors import LocalError
 from disque_tx.messages.bus import (
     CAN_ASK,
@@ -129,7 +129,7 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
-        self.standing: Standing = Standing()
+        self.standing: IdentityConflict = IdentityConflict()
         self.features: i64 = (
             CAN_TABLES
             | CAN_BULK

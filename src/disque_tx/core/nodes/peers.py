@@ -149,7 +149,7 @@ class Peers:
         return sent
 
 
-class Received:
+class SeenSerials:
     """Which numbered messages were taken: per sender and link of it, the highest number so far.
 
     On one connection numbers only grow, so what is not above the highest came before: a copy, or

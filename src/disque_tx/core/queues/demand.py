@@ -26,7 +26,7 @@ _REQUEST_MIN: Final = 5
 _REQUEST_MAX: Final = 100
 
 
-class ImportSchedule:
+class QueueDemand:
     """``givers``: node ID → when it last gave. ``asked_all_ms``, ``asked_givers_ms``: the last
     requests, -1 before the first; ``all_attempts``, ``givers_attempts``: how many in a row."""
 

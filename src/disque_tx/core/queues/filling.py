@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import REPLY_OFF
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.queues.queues import Queues
 from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.waiters import Waiters
@@ -17,7 +17,7 @@ QUEUES_PER_PART: Final = 500
 _QUEUES_AT_ONCE: Final = 2_000
 
 
-class Filling(Task):
+class Filling(SlicedTask):
     """Fills a new selector. Queues that get jobs meanwhile are offered to the selector anyway; when
     the fill ends, NOHANG clients that waited for it are answered."""
 
@@ -62,7 +62,9 @@ class Filling(Task):
                 return
 
 
-def fill(selector: Selector, queues: Queues, waiters: Waiters, slices: Slices, now_ms: i64) -> None:
+def fill(
+    selector: Selector, queues: Queues, waiters: Waiters, slices: SlicedWork, now_ms: i64
+) -> None:
     """Let a new selector look at the queues: the first of them at once, the others in slices."""
     if selector.filled or selector.filling:
         return

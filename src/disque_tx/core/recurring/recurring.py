@@ -55,7 +55,7 @@ _AHEAD: Final = (
 )
 
 
-class Upcoming:
+class ActiveSchedule:
     """One schedule in force. ``definition``: what it is. ``done_s``: up to which time its
     occurrences are done with. ``next_s``: its next one, 0 while that is not worked out.
     ``pending``: the ID of the job that waits for its copies, empty for none. ``made_up``: how many
@@ -92,10 +92,10 @@ class Recurring(Part, CopiesWatcher):
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._occurrences = Occurrences(adding)
-        self._upcoming: dict[bytes, Upcoming] = {}
+        self._upcoming: dict[bytes, ActiveSchedule] = {}
         # When to look at which schedule; entries that are out of date are skipped.
         self._heap: list[tuple[int, bytes]] = []
-        self._pending: dict[bytes, Upcoming] = {}
+        self._pending: dict[bytes, ActiveSchedule] = {}
         self._ready_ms: i64 = NEVER
         # The time of day of the last run, to notice a clock that is set back.
         self._ran_s: i64 = 0
@@ -106,7 +106,7 @@ class Recurring(Part, CopiesWatcher):
         alone = self._membership.size == 1
         self._ready_ms = now_ms if alone else now_ms + SETTLE_MS
 
-    def find(self, name: bytes) -> Upcoming | None:
+    def find(self, name: bytes) -> ActiveSchedule | None:
         """What this node knows of a schedule that it has taken up."""
         return self._upcoming.get(name)
 
@@ -190,7 +190,7 @@ class Recurring(Part, CopiesWatcher):
             if upcoming is None or upcoming.definition is not definition:
                 if upcoming is not None:
                     self._drop(upcoming)
-                upcoming = Upcoming(name, definition, done_s)
+                upcoming = ActiveSchedule(name, definition, done_s)
                 self._upcoming[name] = upcoming
                 self._look_at(upcoming, self._time_s())
             elif done_s > upcoming.done_s or self._is_ahead(upcoming.done_s):
@@ -198,13 +198,13 @@ class Recurring(Part, CopiesWatcher):
                 self._give_up(upcoming)
                 self._done(upcoming, done_s)
 
-    def _drop(self, upcoming: Upcoming) -> None:
+    def _drop(self, upcoming: ActiveSchedule) -> None:
         """The schedule is gone, or is another one now. A job that is under way is made still."""
         self._pending.pop(upcoming.pending, None)
         self._waiters.watched.pop(upcoming.pending, None)
         del self._upcoming[upcoming.name]
 
-    def _give_up(self, upcoming: Upcoming) -> None:
+    def _give_up(self, upcoming: ActiveSchedule) -> None:
         """Forget the job that waits for its copies: another node has made the same one. Copies of
         it are the other's, too, so none is deleted."""
         job_id = upcoming.pending
@@ -218,12 +218,12 @@ class Recurring(Part, CopiesWatcher):
             self._waiters.copies.pop(job_id, None)
             self._jobs.discard(job)
 
-    def _look_at(self, upcoming: Upcoming, time_s: i64) -> None:
+    def _look_at(self, upcoming: ActiveSchedule, time_s: i64) -> None:
         """Look at it then, and not before."""
         upcoming.look_s = time_s
         heappush(self._heap, (int(time_s), upcoming.name))
 
-    def _done(self, upcoming: Upcoming, time_s: i64) -> None:
+    def _done(self, upcoming: ActiveSchedule, time_s: i64) -> None:
         """Record that the occurrences up to this time have been handled."""
         upcoming.done_s = time_s
         upcoming.next_s = 0
@@ -231,7 +231,7 @@ class Recurring(Part, CopiesWatcher):
 
     # -- occurrences -------------------------------------------------------------------------
 
-    def _look(self, upcoming: Upcoming) -> None:
+    def _look(self, upcoming: ActiveSchedule) -> None:
         if upcoming.pending:
             return
         ahead = self._is_ahead(upcoming.done_s)
@@ -259,7 +259,7 @@ class Recurring(Part, CopiesWatcher):
         """Whether a time lies so far in the future that it is from a clock which was wrong."""
         return time_s * 1_000 > self._time_s() * 1_000 + APART_MS
 
-    def _late(self, upcoming: Upcoming) -> None:
+    def _late(self, upcoming: ActiveSchedule) -> None:
         """Handle a schedule whose next occurrence, and perhaps others, were missed."""
         missed = upcoming.definition.missed
         if missed == ALL and upcoming.made_up < MADE_UP_MAX:
@@ -276,7 +276,7 @@ class Recurring(Part, CopiesWatcher):
         self.missed += 1
         self._done(upcoming, max(upcoming.done_s, end_s - 1))
 
-    def _make(self, upcoming: Upcoming) -> None:
+    def _make(self, upcoming: ActiveSchedule) -> None:
         definition = upcoming.definition
         key = occurrence_key(upcoming.name, upcoming.next_s)
         request = definition.new_request()
@@ -292,13 +292,13 @@ class Recurring(Part, CopiesWatcher):
         else:
             self._made(upcoming, job)
 
-    def _failed(self, upcoming: Upcoming, error: str) -> None:
+    def _failed(self, upcoming: ActiveSchedule, error: str) -> None:
         self.failed += 1
         upcoming.error = error
         upcoming.made_up -= upcoming.made_up > 0
         self._look_at(upcoming, self._time_s() + _AGAIN_S)
 
-    def _made(self, upcoming: Upcoming, job: Job | None) -> None:
+    def _made(self, upcoming: ActiveSchedule, job: Job | None) -> None:
         """The job of its next occurrence is there: tell all nodes so."""
         self.made += 1
         upcoming.error = ""

@@ -16,13 +16,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.letters import is_letter, letter_body
 from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.queues.endings import DEAD
-from disque_tx.core.redelivery.replacements import GIVE_UP_MS, Purpose, Successors
+from disque_tx.core.redelivery.replacements import GIVE_UP_MS, ReplacementReason, Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
@@ -31,7 +31,7 @@ from disque_tx.messages import events
 _RETRY_S: Final = 300
 
 
-class _Burial(Purpose):
+class _Burial(ReplacementReason):
     """The letter of a job."""
 
     def __init__(self, state: State, reason: bytes) -> None:
@@ -51,10 +51,12 @@ class _Burial(Purpose):
         """Tried again when the present backoff is over."""
 
 
-class DeadLetters:
+class DeadLetterMaker:
     """Writes dead letters."""
 
-    def __init__(self, state: State, backoff: Backoff, successors: Successors, acks: Acks) -> None:
+    def __init__(
+        self, state: State, backoff: RetryBackoff, successors: Replacements, acks: Acks
+    ) -> None:
         self._turn = state.turn
         self._state = state
         self._jobs = state.jobs

@@ -24,7 +24,7 @@ from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.letters import read_letter
 from disque_tx.core.queues.endings import MOVED
-from disque_tx.core.redelivery.replacements import Purpose, Successors
+from disque_tx.core.redelivery.replacements import ReplacementReason, Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
@@ -55,7 +55,7 @@ class MoveRequest:
         self.dead: bool = False
 
 
-class _Move(Purpose):
+class _Move(ReplacementReason):
     """One QMOVE in progress. ``left``: how many jobs may still be begun. ``seen``: how many may
     still be looked at. ``at``: of the IDs. ``last``: the job of the queue that was looked at last.
     ``under_way``: jobs that wait for copies. ``error``: why one could not be added."""
@@ -101,7 +101,7 @@ class _Move(Purpose):
 class Moves(Part):
     """Every QMOVE in progress."""
 
-    def __init__(self, state: State, delivery: Delivery, successors: Successors) -> None:
+    def __init__(self, state: State, delivery: Delivery, successors: Replacements) -> None:
         self._turn = state.turn
         self._state = state
         self._jobs = state.jobs

@@ -13,12 +13,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.delivery.backoff import Backoff, wait_ms
+from disque_tx.core.delivery.backoff import RetryBackoff, wait_ms
 from disque_tx.core.delivery.delivery import Delivery, worked_ms
 from disque_tx.core.jobs.job import RESUMING, Job
 from disque_tx.core.policies.settings import QueuePolicy
-from disque_tx.core.redelivery.deadletters import DeadLetters
-from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.redelivery.deadletters import DeadLetterMaker
+from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import bus as busmessages
@@ -37,9 +37,9 @@ class Retries:
         self,
         state: State,
         delivery: Delivery,
-        backoff: Backoff,
-        successors: Successors,
-        dead_letters: DeadLetters,
+        backoff: RetryBackoff,
+        successors: Replacements,
+        dead_letters: DeadLetterMaker,
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs

@@ -19,7 +19,7 @@ from disque_tx.core.jobs.memory import Memory, job_bytes
 from disque_tx.core.jobs.notes import Note, Notes, checked
 from disque_tx.core.jobs.reasons import Reasons
 from disque_tx.core.jobs.tallies import Tallies
-from disque_tx.core.keys.keysbyjob import Bonds
+from disque_tx.core.keys.keysbyjob import KeysByJob
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.waiters import Waiters
@@ -59,7 +59,7 @@ class JobStore(Part):
         self.tallies = tallies
         self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
-        self.bonds = Bonds()
+        self.bonds = KeysByJob()
         self.notes = Notes(memory)
         self.counters = Counters(self.table, outbox, policies)
         self._memory = memory

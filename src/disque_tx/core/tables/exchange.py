@@ -21,7 +21,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.base.turn import Turn
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
@@ -49,7 +49,7 @@ _WAIT_MS_MAX: Final = 64_000
 ANSWERS_AT_ONCE: Final = 4
 
 
-class Exchange:
+class TableExchange:
     """Keeps a table of this node and those of the other nodes alike. ``table``: whose changes are
     exchanged."""
 
@@ -76,7 +76,7 @@ class Exchange:
         membership: Membership,
         peers: Peers,
         table: SharedTable,
-        slices: Slices,
+        slices: SlicedWork,
     ) -> None:
         self._turn: Turn = turn
         self._membership: Membership = membership
@@ -91,7 +91,7 @@ class Exchange:
         # By node: the pull that waits for its answer.
         self._waiting: dict[bytes, TablePull] = {}
         self._shares: Shares = Shares(ANSWERS_AT_ONCE)
-        self._slices: Slices = slices
+        self._slices: SlicedWork = slices
         # By node: when it may be pulled from again, and how long it was waited.
         self._next_ms: dict[bytes, int] = {}
         self._wait_ms: dict[bytes, int] = {}
@@ -217,13 +217,13 @@ class Exchange:
         self._peers.answer(link, TableChange(found, True, last, self._number))
 
 
-class _Answering(Task):
+class _Answering(SlicedTask):
     """Answers pulls that had to wait."""
 
     __slots__ = ("_exchange",)
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange: Exchange = exchange
+    def __init__(self, exchange: TableExchange) -> None:
+        self._exchange: TableExchange = exchange
 
     def step(self, now_ms: i64) -> bool:
         return self._exchange.answer_waiting()
@@ -234,17 +234,17 @@ class Exchanges:
 
     __slots__ = ("policies", "schedules")
 
-    def __init__(self, policies: Exchange, schedules: Exchange) -> None:
-        self.policies: Exchange = policies
-        self.schedules: Exchange = schedules
+    def __init__(self, policies: TableExchange, schedules: TableExchange) -> None:
+        self.policies: TableExchange = policies
+        self.schedules: TableExchange = schedules
 
     def greet(self, link: Link) -> None:
-        """See :meth:`Exchange.greet`."""
+        """See :meth:`TableExchange.greet`."""
         self.policies.greet(link)
         self.schedules.greet(link)
 
     def receive(self, sender: NodeEntry, message: Message, wall_s: i64) -> None:
-        """See :meth:`Exchange.receive`; messages about unknown tables are ignored."""
+        """See :meth:`TableExchange.receive`; messages about unknown tables are ignored."""
         self.policies.receive(sender, message, wall_s)
         self.schedules.receive(sender, message, wall_s)
 

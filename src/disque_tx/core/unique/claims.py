@@ -27,7 +27,7 @@ from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.queues.waiters import CopiesWatcher
@@ -65,7 +65,7 @@ class Claims(CopiesWatcher):
         self._keeper = keeper
         self._existence = keeper.existence
         self._reservations: Reservations = state.reservations
-        self._view: View = state.key_view
+        self._view: KeeperMap = state.key_view
         self._by_number: dict[int, Claim] = {}
         self._by_job: dict[bytes, Claim] = {}
         self._by_client: dict[Client, Claim] = {}

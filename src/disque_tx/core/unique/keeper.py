@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
@@ -51,7 +51,7 @@ class Keeper:
         self._peers = state.peers
         self.existence: Existence = existence
         self._reservations: Reservations = state.reservations
-        self._view: View = state.key_view
+        self._view: KeeperMap = state.key_view
 
     def reserve(self, entry: KeyEntry) -> tuple[i64, bytes]:
         """Reserve a key: an answer to KEY RESERVE, and the ID of the job that has the key."""

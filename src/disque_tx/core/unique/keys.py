@@ -19,12 +19,12 @@ from disque_tx.core.base.schedule import earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.keys.done import DoneJobs
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import ANNOUNCED, DOUBTFUL
 from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.nodes.duplicateids import standing_aside
 from disque_tx.core.state.state import State
-from disque_tx.core.unique.audit import Audit
+from disque_tx.core.unique.audit import KeyAudit
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.existence import Existence
@@ -60,13 +60,13 @@ class Keys(Part):
         self._peers = state.peers
         self._waiters = state.waiters
         self.reservations: Reservations = state.reservations
-        self.view: View = state.key_view
+        self.view: KeeperMap = state.key_view
         self.done_jobs: DoneJobs = state.done_jobs
         self._existence = Existence(state)
         self._conflicts = Conflicts(state, delivery, self._existence)
         self._keeper = Keeper(state, self._existence, self._conflicts)
         self._claims = Claims(state, delivery, adding, self._keeper)
-        self._audit = Audit(
+        self._audit = KeyAudit(
             state.turn,
             state.membership,
             state.reservations,

@@ -42,7 +42,7 @@ class _Question:
 
 
 @implementer(IProcesses)
-class Gathering:
+class FigureGathering:
     """In the process with this ``number``. ``send``: to the parent. ``others``: the numbers of
     those that are asked. ``nodes``: the numbers of all by the IDs of their nodes."""
 

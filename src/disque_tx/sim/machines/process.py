@@ -26,11 +26,11 @@ from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import JobRecord
-from disque_tx.sim.machines.bus import Bus
+from disque_tx.sim.machines.bus import SimBus
 from disque_tx.sim.machines.control import SimControl, TracedReports
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings, Running
 from disque_tx.sim.machines.loop import Loop, SimScheduler
-from disque_tx.sim.machines.sessions import Sessions
+from disque_tx.sim.machines.sessions import SimSessions
 from disque_tx.sim.world.files import SimFiles
 from disque_tx.wire.files.aof import LogDecoder, parse_record
 from disque_tx.wire.files.nodes import parse, render
@@ -81,7 +81,7 @@ class Process(Running):
         self.server = Server(self.node, control, registry)
         self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
-        self.sessions = control.sessions = Sessions(self)
+        self.sessions = control.sessions = SimSessions(self)
         self.turns = Turns(
             self.server,
             self.dispatcher,
@@ -92,7 +92,7 @@ class Process(Running):
             report=self._report,
         )
         self.turns.deadlines.append(self.node.federation)
-        self.bus = Bus(self, self._random.getrandbits(62))
+        self.bus = SimBus(self, self._random.getrandbits(62))
         environment = Environment(
             self.node,
             SimFiles(self._disk),

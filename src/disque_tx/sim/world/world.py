@@ -140,7 +140,7 @@ _OFFSET_US_MAX: Final = 300_000
 _RIGHT_US: Final = 200_000
 
 
-class Clocks:
+class MachineClocks:
     """Both clocks of one machine, which are never quite right.
 
     The steady clock never goes backwards and is at most 500 ppm faster or slower than true time;

@@ -18,8 +18,8 @@ from twisted.logger import Logger
 
 from disque_tx.client import Refused
 from disque_tx.client.options import AddOptions, original_options
-from disque_tx.worker.base.context import Client, HeldJob
-from disque_tx.worker.settling.leases import Leases
+from disque_tx.worker.base.context import HeldJob, WorkerClient
+from disque_tx.worker.settling.leases import WorkerLeases
 
 #: IDs in one request.
 _AT_ONCE: Final = 500
@@ -41,8 +41,8 @@ class Settler:
 
     def __init__(
         self,
-        client: Client,
-        leases: Leases,
+        client: WorkerClient,
+        leases: WorkerLeases,
         clock: IReactorTime,
         ended: Callable[[list[HeldJob]], object],
         stranded: Callable[[HeldJob], object],

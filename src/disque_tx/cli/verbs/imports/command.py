@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.imports.beanstalk import Beanstalk
-from disque_tx.cli.verbs.imports.outcome import Outcome
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome
 from disque_tx.cli.verbs.imports.rqsource import RQImport, RQSource, redis_errors
 from disque_tx.cli.verbs.imports.tubes import TubeImport, movable
 from disque_tx.integrations.adding import JobTerms
@@ -66,7 +66,7 @@ def _terms(function: _F) -> _F:
 @_terms
 @click.pass_obj
 def rq(
-    options: Options,
+    options: ClientOptions,
     redis: str,
     queues: tuple[str, ...],
     key_prefix: str,
@@ -87,7 +87,7 @@ def rq(
             names = list(queues) or source.queues()
             total = sum(map(source.counts, names))
 
-        def run(client: Any, outcome: Outcome) -> None:
+        def run(client: Any, outcome: ImportOutcome) -> None:
             RQImport(source, client, terms, outcome, to_queue).run(names)
 
         _run(options, "import rq", total, dry_run, run)
@@ -100,7 +100,7 @@ def rq(
 @_terms
 @click.pass_obj
 def beanstalkd(
-    options: Options,
+    options: ClientOptions,
     address: str,
     tubes: tuple[str, ...],
     urgent_queue: str | None,
@@ -116,7 +116,7 @@ def beanstalkd(
     with closing(Beanstalk(address)) as source:
         names = list(tubes) or source.tubes()
 
-        def run(client: Any, outcome: Outcome) -> None:
+        def run(client: Any, outcome: ImportOutcome) -> None:
             TubeImport(source, client, terms, outcome, to_queue, urgent_queue).run(names)
 
         total = sum(movable(source, name) for name in names)
@@ -124,17 +124,17 @@ def beanstalkd(
 
 
 def _run(
-    options: Options,
+    options: ClientOptions,
     label: str,
     total: int,
     dry_run: bool,
-    run: Callable[[Any, Outcome], None],
+    run: Callable[[Any, ImportOutcome], None],
 ) -> None:
     """Connect, show the progress, and report in the end, whatever happens."""
     with Members(options) as members:
         client = None if dry_run else members.cluster()
         with progress(label, total) as advance:
-            outcome = Outcome(dry_run, advance)
+            outcome = ImportOutcome(dry_run, advance)
             try:
                 run(client, outcome)
             finally:

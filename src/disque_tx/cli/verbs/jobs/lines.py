@@ -28,7 +28,7 @@ class NotAJob(DisqueError):
 
 
 @attrs.frozen
-class Record:
+class JobLine:
     """The job in a line. ``id``: the one it had, empty if the line has none."""
 
     queue: str
@@ -80,7 +80,7 @@ def _harmless(character: str) -> str:
     return quote(character.encode())[1:-1].decode()
 
 
-def parsed(line: bytes) -> Record:
+def parsed(line: bytes) -> JobLine:
     """The job in a line of :func:`as_json`.
 
     A line of an older version has no RETRY; then the ID shows whether it is 0.
@@ -103,7 +103,7 @@ def parsed(line: bytes) -> Record:
         options = AddOptions(
             retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]
         )
-    return Record(_queue(values), job_id, _body(values), options)
+    return JobLine(_queue(values), job_id, _body(values), options)
 
 
 def _queue(values: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
@@ -110,7 +110,7 @@ class Move:
             raise
 
 
-def _elsewhere(options: Options, to_address: str) -> Members:
+def _elsewhere(options: ClientOptions, to_address: str) -> Members:
     """The other cluster: its password is in the URL, in the environment, or the same."""
     given = seeds(to_address if "//" in to_address else to_address.split(","))
     password = given.password or os.environ.get(_TO_PASSWORD)
@@ -134,7 +134,7 @@ def _is_same(source: Disque, target: Disque) -> bool:
 @limits
 @click.pass_obj
 def command(
-    options: Options,
+    options: ClientOptions,
     queue: str,
     to_queue: str,
     to_address: str | None,

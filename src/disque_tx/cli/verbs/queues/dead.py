@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client import BadAddress, ClientError, Refused
@@ -43,7 +43,7 @@ def command(context: click.Context, addresses: str | None) -> None:
     QUEUE is the queue of the jobs, or of the letters; without it: all queues whose names begin with
     "dead:". Letters on all nodes are found, on each the first 10,000 of a queue.
     """
-    options = context.obj or Options()
+    options = context.obj or ClientOptions()
     nodes = addresses.split(",") if addresses else options.nodes
     try:
         members = context.with_resource(Members(options, nodes))

@@ -19,7 +19,7 @@ from disque_tx.services.processes.parent.supervision import Child
 WAITING_MAX: Final = 1_000
 
 
-class Target:
+class BalanceTarget:
     """A process that takes connections. ``passed``: how many were passed to it. ``load``: how many
     clients it had when it last reported, and ``received`` how many had reached it by then."""
 
@@ -39,7 +39,7 @@ class Balance:
     """Passes connections on. While no process can take one, they wait."""
 
     def __init__(self) -> None:
-        self._targets: dict[int, Target] = {}
+        self._targets: dict[int, BalanceTarget] = {}
         self._waiting: deque[tuple[int, socket.socket]] = deque()
         self._closed = False
 
@@ -49,7 +49,7 @@ class Balance:
         for number, child in children.items():
             known = self._targets.get(number)
             if known is None or known.child is not child:
-                self._targets[number] = Target(child)
+                self._targets[number] = BalanceTarget(child)
         waiting, self._waiting = self._waiting, deque()
         for entrance, sock in waiting:
             self.give(entrance, sock)

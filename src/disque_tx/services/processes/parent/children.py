@@ -21,7 +21,7 @@ from twisted.python.failure import Failure
 
 import disque_tx
 from disque_tx.config.settings import Settings
-from disque_tx.services.processes.channel import Channel, Message, pair
+from disque_tx.services.processes.channel import Message, ProcessChannel, pair
 
 #: The word of the command line that makes the program a child; the number of its channel follows.
 WORD: Final = "--process"
@@ -57,7 +57,7 @@ class ChildProcess(ProcessProtocol):
         unsent: Callable[[list[tuple[Message, socket.socket]]], object],
     ) -> None:
         self.pid = 0
-        self.channel: Channel | None = None
+        self.channel: ProcessChannel | None = None
         self._receive = receive
         self._ended = ended
         self._unsent = unsent
@@ -85,7 +85,9 @@ class ChildProcess(ProcessProtocol):
             there.close()
             os.close(letter)
             os.close(null)
-        self.channel = Channel(reactor, here, lambda message, _: self._receive(message), self._lost)
+        self.channel = ProcessChannel(
+            reactor, here, lambda message, _: self._receive(message), self._lost
+        )
 
     def send(self, message: Message, sock: socket.socket | None = None) -> None:
         """Send it a message."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.services.processes.parent.reports import Reports
+from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Member
 
 #: A process that still does not reach the others is used all the same.
 PATIENCE_S: Final = 10.0
 
 
-class Joining:
+class JoiningProcesses:
     """``reports``: what the processes said last. ``members``: the processes that there are."""
 
-    def __init__(self, reports: Reports, members: dict[int, Member]) -> None:
+    def __init__(self, reports: ProcessReports, members: dict[int, Member]) -> None:
         self._reports = reports
         self._members = members
         self._begun_s: dict[int, float] = {}

@@ -22,7 +22,7 @@ class Known:
         self.report: dict[str, Any] = {}
 
 
-class Reports:
+class ProcessReports:
     """``members``: the processes that there are. ``host_ip``: the address of this host that nodes
     of other hosts use; empty while no process knows it, or when it is configured. ``counted``: the
     counters of processes that have ended."""

@@ -50,7 +50,7 @@ class Child(Protocol):
         """Send it a signal."""
 
 
-class Outcome(Protocol):
+class SupervisionObserver(Protocol):
     """Who is told what became of the processes."""
 
     def opened(self) -> None:
@@ -96,7 +96,9 @@ class Member:
 class Supervision:
     """``clock``: of Twisted. ``launch``: starts the process with this number."""
 
-    def __init__(self, clock: Any, launch: Callable[[int], Child], outcome: Outcome) -> None:
+    def __init__(
+        self, clock: Any, launch: Callable[[int], Child], outcome: SupervisionObserver
+    ) -> None:
         self.members: dict[int, Member] = {}
         self.stopping = False
         self._clock = clock

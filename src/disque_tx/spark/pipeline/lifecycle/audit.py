@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.lifecycle import nodes
 from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
 CHECKS: Final = ("lost", "retry0-twice", "delivered-after-ack", "under-replicated")
 VIOLATED: Final = "violated"
@@ -65,7 +65,7 @@ def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000
 
     :raises BadTable: when ``table`` is not a table, or of another version.
     """
-    events = Table(spark, table).events()
+    events = EventTable(spark, table).events()
     extent = Extent.of(events)
     found = jobs(events, extent).persist()
     kept = suspects(events, found, extent, last_gaps(events), skew_ms).persist()

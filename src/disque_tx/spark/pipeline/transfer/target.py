@@ -28,7 +28,7 @@ class NotWritten(PipelineError):
 
 
 @attrs.frozen
-class Target:
+class TransferTarget:
     """The nodes, and how jobs are added. ``options``: of the format ``disque``."""
 
     servers: str
@@ -47,7 +47,7 @@ class Target:
         replicate: int | None,
         retry_s: int | None,
         ttl_s: int | None,
-    ) -> Target:
+    ) -> TransferTarget:
         """From the command line.
 
         :raises BadOption: when an address or an option is invalid.
@@ -87,7 +87,7 @@ class Target:
 
 
 def target_options(command: _Command) -> _Command:
-    """Options of a command that adds jobs, which are arguments of :meth:`Target.from_options`."""
+    """Options of a command that adds jobs: arguments of :meth:`TransferTarget.from_options`."""
     for option in reversed(_options()):
         command = option(command)
     return command
@@ -124,7 +124,9 @@ def asking_options(command: _Command) -> _Command:
     return command
 
 
-def confirmed(lines: Iterable[str], jobs: int, target: Target, dry_run: bool, yes: bool) -> bool:
+def confirmed(
+    lines: Iterable[str], jobs: int, target: TransferTarget, dry_run: bool, yes: bool
+) -> bool:
     """Print what was found; returns whether there is something to add, and the user agrees.
 
     :raises click.Abort: when the user does not agree.
