@@ -24,7 +24,7 @@ from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
-from disque_tx.core.nodes.duplicateids import has_twin
+from disque_tx.core.nodes.duplicateids import has_duplicate
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
@@ -108,7 +108,7 @@ class Cluster:
             self._each_second(entries)
         self._ticks += 1
         for entry in entries:
-            entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
+            entry.doubled = has_duplicate(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
                 self._watch(entry)
         membership.standing.tick(now_ms, self.node_timeout_ms)
@@ -162,7 +162,7 @@ class Cluster:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
         self._links.lost(link, self._turn.now_ms, self.node_timeout_ms)
 
-    def twins(self) -> int:
+    def duplicate_ids(self) -> int:
         """How many nodes, this one among them, have an ID that another process uses, too."""
         others = len([entry for entry in self.membership.nodes.values() if entry.doubled])
         return others + (1 if self.membership.standing.doubled else 0)
@@ -186,7 +186,7 @@ class Cluster:
         if is_that_node:
             known = self._peers.entry(message.sender)
             if known is not None:
-                self._links.forgive(known)
+                self._links.reset_backoff(known)
         return is_that_node
 
     def _bind_own(self, link: Link, entry: NodeEntry, message: Message) -> bool:

@@ -53,7 +53,7 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        asking: PatternDemand,
+        pattern_demand: PatternDemand,
         overview: QueueQueries,
         *,
         keys: Keys,
@@ -64,10 +64,10 @@ class Inbox:
         self._replication = replication
         self._holders = holders
         self._acks = holders.acks
-        self._federation = asking.federation
+        self._federation = pattern_demand.federation
         self._exchanges = state.exchanges
         self._overview = overview
-        self._asking = asking
+        self._pattern_demand = pattern_demand
         self._keys = keys
         self._pausing = state.pausing
 
@@ -107,7 +107,7 @@ class Inbox:
             self._exchanges.receive(sender, message, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
             if message.type == NEEDMATCH:
-                self._asking.give(sender, message)
+                self._pattern_demand.give(sender, message)
             else:
                 self._overview.receive(sender, message)
         elif isinstance(message, KeyMessage):

@@ -34,13 +34,13 @@ YOURJOBS: Final = 13
 WORKING: Final = 14
 PAUSE: Final = 15
 #: The first type that is ours. 32 to 34 are about tables that all nodes have alike: see
-#: ``tablemessages``.
+#: ``messages.tables``.
 OWN_TYPES: Final = 32
 TABLE_CHANGE: Final = 32
 TABLE_DIGEST: Final = 33
 TABLE_PULL: Final = 34
 BULK: Final = 35
-#: About keys of jobs: see ``keymessages``.
+#: About keys of jobs: see ``messages.keys``.
 KEY_RESERVE: Final = 36
 KEY_ANSWER: Final = 37
 KEY_COPY: Final = 38

@@ -184,7 +184,7 @@ class JobRecord(Keyed):
 @mypyc_attr(acyclic=True)
 class KeyEntry:
     """What one node knows about a key, as it travels and as it is stored. ``job_id``: the
-    job that has it. ``state``: see ``keymessages``. ``life_ms``: what is left of the life of that
+    job that has it. ``state``: see ``messages.keys``. ``life_ms``: what is left of the life of that
     job. ``keep_ms``: for how long the key is kept at least. ``born_ms``: when it was reserved, in
     unix milliseconds. In the log the other two are unix milliseconds, too."""
 

@@ -17,11 +17,11 @@ class GoneTests(NodeCase):
         job = next(iter(self.node.jobs.table.values()))
         job.flags, job.state = flags, state
         job.nodes = job.nodes[:1] * holders
-        bonds = KeysByJob()
-        bonds.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
-        bonds.gone(job)
+        keys_by_job = KeysByJob()
+        keys_by_job.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
+        keys_by_job.gone(job)
         self.node.delete([job.id])
-        ((job_id, certain),) = bonds.ended
+        ((job_id, certain),) = keys_by_job.ended
         self.assertEqual(job.id, job_id)
         return certain
 

@@ -74,9 +74,11 @@ def _info(server: Server, client: Client, argv: list[bytes]) -> None:
         (b"stats_messages_sent", b"%d" % membership.messages_sent),
         (b"stats_messages_received", b"%d" % membership.messages_received),
     ]
-    twins = server.node.cluster.twins()
-    if twins:  # the original has no such field, and clients may know the fields by their places
-        fields.append((b"twins", b"%d" % twins))
+    duplicate_ids = server.node.cluster.duplicate_ids()
+    if (
+        duplicate_ids
+    ):  # the original has no such field, and clients may know the fields by their places
+        fields.append((b"twins", b"%d" % duplicate_ids))
     client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
 
 

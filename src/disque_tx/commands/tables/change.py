@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.commands.base.context import Server
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.tables.exchange import TableExchange
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.errors import CommandError
@@ -26,7 +26,7 @@ def change(
     """
     node = server.node
     if node.membership.standing.aside:
-        raise standing_aside()
+        raise identity_conflict_error()
     if not changes:
         return
     before = table.apply(changes, node.wall_us // 1_000_000)

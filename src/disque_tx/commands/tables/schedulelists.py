@@ -44,9 +44,9 @@ def row_of(node: Node, name: bytes, count: i64) -> Row:
     row = Row(name, definition, times)
     row.last_s = node.timetable.last_s(name)
     row.maker = node.recurring.maker(name)
-    upcoming = node.recurring.find(name)
-    if upcoming is not None:
-        row.error = upcoming.error
+    active = node.recurring.find(name)
+    if active is not None:
+        row.error = active.error
     return row
 
 

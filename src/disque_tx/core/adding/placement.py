@@ -76,7 +76,7 @@ class Placement:
             other = place + int(self._random() * int(size - place))
             entries[place], entries[other] = entries[other], entries[place]
 
-    def crowded(self, nodes: Iterable[bytes]) -> bytes:
+    def only_host(self, nodes: Iterable[bytes]) -> bytes:
         """The host that all of these nodes are on, although a node on another one can be reached;
         empty when it is not so."""
         membership = self._membership

@@ -1,6 +1,6 @@
 """Copies of jobs on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7).
 
-1. The nodes for a job's copies are drawn among the reachable ones (see ``spread``); all of them
+1. The nodes for a job's copies are drawn among the reachable ones (see ``placement``); all of them
    stand in its list of holders before the first message leaves, for each may have a copy from then
    on.
 2. Synchronous: the client waits until enough of them answered. Every 50 ms one more node is drawn;
@@ -87,7 +87,7 @@ class Replication(Part):
         self._peers = state.peers
         self._memory = state.memory
         self._random = state.random
-        self._spread = Placement(state.membership, state.random)
+        self._placement = Placement(state.membership, state.random)
 
     # -- making copies -----------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Replication(Part):
         ``avoid``."""
         if count <= 0:
             return nodes
-        drawn = self._spread.draw(nodes, count, avoid)
+        drawn = self._placement.draw(nodes, count, avoid)
         return self._arrivals.shared(nodes + tuple(drawn)) if drawn else nodes
 
     def begin(self, job: Job) -> None:
@@ -135,12 +135,12 @@ class Replication(Part):
         mine = self._membership.myself.id
         if mine not in confirmed and self.takes_jobs():
             self._keep_too(job, confirmed)
-        crowded = self._spread.crowded(confirmed) if job.repl > 1 else b""
-        if len(confirmed) >= job.repl and not crowded:
+        only_host = self._placement.only_host(confirmed) if job.repl > 1 else b""
+        if len(confirmed) >= job.repl and not only_host:
             self.achieved(job)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
                 return
-        elif self._draw_more(job, 1, crowded if len(confirmed) >= job.repl else b""):
+        elif self._draw_more(job, 1, only_host if len(confirmed) >= job.repl else b""):
             self._send(job, confirmed)
         elif wait.resend_ms <= now_ms:
             missing = set(job.nodes) - confirmed
@@ -183,19 +183,21 @@ class Replication(Part):
             alive = self._jobs.get(job.id) is job and (job.state == ACTIVE or job.state == QUEUED)
             if not alive:
                 self.asynchronous.pop(job.id, None)
-            elif copies.wanted > 0 or self._crowded(copies):
+            elif copies.wanted > 0 or self._only_host(copies):
                 self._resend_async(copies)
             else:
                 self._finish_async(copies)
 
-    def _crowded(self, copies: AsyncCopies) -> bytes:
-        """See ``Placement.crowded``, of the nodes that confirmed."""
-        return self._spread.crowded([n for n in copies.job.nodes if n not in copies.unconfirmed])
+    def _only_host(self, copies: AsyncCopies) -> bytes:
+        """See ``Placement.only_host``, of the nodes that confirmed."""
+        return self._placement.only_host(
+            [n for n in copies.job.nodes if n not in copies.unconfirmed]
+        )
 
     def _resend_async(self, copies: AsyncCopies) -> None:
         job = copies.job
         mine = self._membership.myself.id
-        avoid = self._crowded(copies) if copies.wanted <= 0 else b""
+        avoid = self._only_host(copies) if copies.wanted <= 0 else b""
         missing = copies.wanted - len(copies.unconfirmed)
         if missing <= 0 and (copies.attempts >= _PATIENCE or avoid):
             missing = 1
@@ -231,7 +233,7 @@ class Replication(Part):
         if sender.id in job.nodes:
             confirmed.add(sender.id)
             if len(confirmed) >= job.repl and not (
-                job.repl > 1 and self._spread.crowded(confirmed)
+                job.repl > 1 and self._placement.only_host(confirmed)
             ):
                 self.achieved(job)
 
@@ -243,7 +245,7 @@ class Replication(Part):
             return
         copies.unconfirmed.remove(sender)
         copies.wanted -= 1
-        if copies.wanted <= 0 and not self._crowded(copies):
+        if copies.wanted <= 0 and not self._only_host(copies):
             self.resends.remove(copies)
             self._finish_async(copies)
 
@@ -273,7 +275,7 @@ class Replication(Part):
             # Its delay may be over by now; it is queued in the next turn then.
             wait = self._waiters.copies[job.id]
             job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, self._turn.now_ms + 1)
-            self._jobs.count_as(job, DELAYED)
+            self._jobs.set_whereabouts(job, DELAYED)
         else:
             self._outbox.note(events.QUEUED, job)
             self._delivery.first_queueing(job)

@@ -1,7 +1,7 @@
 """Jobs that are held back: active, and queued at their due time, not before.
 
 1. A job is held back after a NACK with a delay, or by the policy of its queue, and while another
-   job is made that takes its place (see ``successors``).
+   job is made that takes its place (see ``replacements``).
 2. Every holder of a job queues it when its RETRY is over. So the node that holds it back sends
    WORKING to the others in time, again and again; the original heeds that, too. If this node dies,
    the job comes back after its RETRY: early rather than never.
@@ -56,7 +56,7 @@ class RetryBackoff:
     def hold(self, job: Job, until_ms: i64) -> None:
         """Hold back an active job, or hold it back for longer."""
         if not job.backoff:
-            self._jobs.hold_back(job)
+            self._jobs.count_backoff(job)
         first = not job.flags & BCAST_QUEUED
         job.flags |= BCAST_QUEUED
         if job.retry_s > 0:
@@ -82,7 +82,7 @@ class RetryBackoff:
 
     # -- messages and commands about a job that is held back ----------------------------------
 
-    def insist(self, job: Job, sender: bytes) -> None:
+    def claim(self, job: Job, sender: bytes) -> None:
         """Answer WILLQUEUE and QUEUED: the sender must not queue a job that is held back here."""
         self._peers.send(sender, JobSignal(busmessages.WORKING, job.id))
 
@@ -94,4 +94,4 @@ class RetryBackoff:
 
     def end(self, job: Job) -> None:
         """End the backoff because another node delivers the job; this node waits for RETRY."""
-        self._jobs.put_down(job)
+        self._jobs.count_released(job)

@@ -159,7 +159,7 @@ class Delivery:
         now_ms = self._turn.now_ms
         job.step(QUEUE)
         self._totals.queued += 1
-        self._jobs.put_down(job)
+        self._jobs.count_released(job)
         job.moved_ms = now_ms
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -225,7 +225,7 @@ class Delivery:
         """A fetched job goes to a client."""
         now_ms = self._turn.now_ms
         self._totals.delivered += 1
-        self._jobs.take_in_hand(job)
+        self._jobs.count_delivered(job)
         if self._outbox.events is not None:
             waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)

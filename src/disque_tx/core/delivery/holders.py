@@ -98,7 +98,7 @@ class Holders:
             self._jobs.merge_holders(job, (sender,))
         if job.backoff:
             if queued_there:
-                self._backoff.insist(job, sender)
+                self._backoff.claim(job, sender)
                 return
             if not wins(sender, self._membership.myself.id, job.id):
                 self._backoff.worked_on(job)
@@ -111,9 +111,9 @@ class Holders:
                 return  # it would never come back
             self._delivery.dequeue(job)
         if queued_there and (job.place == DELAYED or job.place == IN_HAND):
-            self._jobs.count_as(job, NOWHERE)  # the sender counts it now
+            self._jobs.set_whereabouts(job, NOWHERE)  # the sender counts it now
         elif job.place >= LOADED:
-            self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
+            self._jobs.set_whereabouts(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job)
 
@@ -124,7 +124,7 @@ class Holders:
         if job.state == QUEUED:
             self._delivery.send_queued(job, 0)
         elif job.backoff:
-            self._backoff.insist(job, sender)
+            self._backoff.claim(job, sender)
 
     def _enqueue(self, job: Job, message: JobSignal) -> None:
         """ENQUEUE: as the first node to queue the job, or the only one."""
@@ -138,7 +138,7 @@ class Holders:
         job.flags &= ~BCAST_QUEUED
         if message.aux > 0:
             job.qtime_ms = self._turn.now_ms + message.aux * 1000
-            self._jobs.count_as(job, DELAYED)
+            self._jobs.set_whereabouts(job, DELAYED)
             self._jobs.reschedule(job)
         else:
             self._delivery.enqueue(job, events.BY_PEER)

@@ -55,12 +55,12 @@ class Parcel:
 
 class Federation(Part):
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
-    nodes are asked again. ``given``: what other nodes got lately."""
+    nodes are asked again. ``handovers``: jobs that other nodes got lately."""
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
         self._turn = state.turn
         self.wanting: Schedule[Queue] = Schedule()
-        self.given = state.given
+        self.handovers = state.handovers
         self._jobs = state.jobs
         self._queues = state.queues
         self._delivery = delivery
@@ -128,7 +128,7 @@ class Federation(Part):
     def forget_all(self) -> None:
         """Queues are asked for anew, and nothing is known of jobs that other nodes got."""
         self.wanting.clear()
-        self.given.forget_all()
+        self.handovers.forget_all()
 
     def run_due(self) -> None:
         """Ask again for the queues at which clients still wait."""
@@ -167,7 +167,7 @@ class Federation(Part):
             parcel.moved.append(job)
         else:
             self._jobs.merge_holders(job, (receiver,))
-            self.given.note(job, receiver, now_ms)
+            self.handovers.note(job, receiver, now_ms)
         if self._outbox.events is not None:
             self._outbox.events.moved(events.EXPORTED, job, receiver)
         parcel.jobs.append(job)

@@ -17,7 +17,7 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.getting import Getting
 from disque_tx.core.getting.unblocking import leaving
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, Job, before
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
 from disque_tx.messages import bus as busmessages
@@ -51,7 +51,7 @@ class ListenerLeases:
         """Give the client the job that comes first in all of these queues, with a lease. ``None``
         when there is none; ``CommandError`` when this node must not deliver."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         while True:
             queue = self._best(names)
             if queue is None:
@@ -101,7 +101,7 @@ class ListenerLeases:
         """Give the client this very job, with a lease: one that is queued, delayed or held back;
         ``False`` for any other one."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         if job.expire_ms <= self._turn.now_ms:
             return False
         if job.state == QUEUED:

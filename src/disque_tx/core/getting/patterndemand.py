@@ -244,22 +244,22 @@ def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
 class _Answering(SlicedTask):
     """Answers requests that had to wait."""
 
-    __slots__ = ("_asking",)
+    __slots__ = ("_pattern_demand",)
 
-    def __init__(self, asking: PatternDemand) -> None:
-        self._asking: PatternDemand = asking
+    def __init__(self, pattern_demand: PatternDemand) -> None:
+        self._pattern_demand: PatternDemand = pattern_demand
 
     def step(self, now_ms: i64) -> bool:
-        return self._asking.give_waiting()
+        return self._pattern_demand.give_waiting()
 
 
 class _Giving:
     """What one request gets. Of each queue, half of what was there at its beginning."""
 
-    __slots__ = ("_asking", "_count", "_left", "parcel")
+    __slots__ = ("_pattern_demand", "_count", "_left", "parcel")
 
-    def __init__(self, asking: PatternDemand, receiver: NodeEntry, count: i64) -> None:
-        self._asking = asking
+    def __init__(self, pattern_demand: PatternDemand, receiver: NodeEntry, count: i64) -> None:
+        self._pattern_demand = pattern_demand
         self._count: i64 = count
         self._left: dict[bytes, int] = {}
         self.parcel = Parcel(receiver)
@@ -273,7 +273,7 @@ class _Giving:
         if (
             queue.jobs.size == 0
             or queue.paused & PAUSE_OUT
-            or queue.import_rate(self._asking.turn.now_ms) > 0
+            or queue.import_rate(self._pattern_demand.turn.now_ms) > 0
         ):
             return False
         left = self._left.get(queue.name)
@@ -282,16 +282,18 @@ class _Giving:
         if left == 0:
             return False
         self._left[queue.name] = left - 1
-        return self._asking.take_one(self.parcel, queue)
+        return self._pattern_demand.take_one(self.parcel, queue)
 
 
 class _ByName(SlicedTask):
     """Asks nodes that know no patterns for the queues that are known here."""
 
-    __slots__ = ("_asked", "_asking", "_cursor", "_nodes", "_selector")
+    __slots__ = ("_asked", "_pattern_demand", "_cursor", "_nodes", "_selector")
 
-    def __init__(self, asking: PatternDemand, selector: Selector, nodes: list[bytes]) -> None:
-        self._asking: PatternDemand = asking
+    def __init__(
+        self, pattern_demand: PatternDemand, selector: Selector, nodes: list[bytes]
+    ) -> None:
+        self._pattern_demand: PatternDemand = pattern_demand
         self._selector: Selector = selector
         self._nodes: list[bytes] = nodes
         self._cursor: int = 0
@@ -300,6 +302,8 @@ class _ByName(SlicedTask):
     def step(self, now_ms: i64) -> bool:
         if self._selector.dropped or not self._selector.clients:
             return True
-        self._cursor, asked = self._asking.some_by_name(self._selector, self._nodes, self._cursor)
+        self._cursor, asked = self._pattern_demand.some_by_name(
+            self._selector, self._nodes, self._cursor
+        )
         self._asked += asked
         return self._cursor == 0 or self._asked >= _NAMES_MAX

@@ -31,16 +31,16 @@ _HELD_MS: Final = 30_000
 class Reservations:
     """``by_key``: all of them."""
 
-    __slots__ = ("_bonds", "_memory", "_membership", "_outbox", "_schedule", "by_key")
+    __slots__ = ("_keys_by_job", "_memory", "_membership", "_outbox", "_schedule", "by_key")
 
     def __init__(
-        self, membership: Membership, memory: Memory, outbox: Outbox, bonds: KeysByJob
+        self, membership: Membership, memory: Memory, outbox: Outbox, keys_by_job: KeysByJob
     ) -> None:
         self.by_key: dict[bytes, Reservation] = {}
         self._membership: Membership = membership
         self._memory: Memory = memory
         self._outbox: Outbox = outbox
-        self._bonds: KeysByJob = bonds
+        self._keys_by_job: KeysByJob = keys_by_job
         self._schedule: Schedule[Reservation] = Schedule()
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Reservations:
 
     def of_job(self, job_id: bytes) -> Reservation | None:
         """The key of the job, as far as it is known."""
-        return self._bonds.by_job.get(job_id)
+        return self._keys_by_job.by_job.get(job_id)
 
     def ended(self, key: bytes, job_id: bytes) -> bool:
         """Whether this job had the key, is done, and the key is kept for a while."""
@@ -71,7 +71,7 @@ class Reservations:
         found.keep_ms = now_ms + entry.keep_ms if entry.keep_ms > 0 else 0
         found.born_ms = entry.born_ms
         self.by_key[found.key] = found
-        self._bonds.by_job[found.job_id] = found
+        self._keys_by_job.by_job[found.job_id] = found
         self._memory.take(KEY_BYTES + len(found.key))
         self._plan(found)
         self._record(found)
@@ -139,8 +139,8 @@ class Reservations:
         if self.by_key.get(found.key) is not found:
             return
         del self.by_key[found.key]
-        if self._bonds.by_job.get(found.job_id) is found:
-            del self._bonds.by_job[found.job_id]
+        if self._keys_by_job.by_job.get(found.job_id) is found:
+            del self._keys_by_job.by_job[found.job_id]
         self._schedule.remove(found)
         self._memory.give(KEY_BYTES + len(found.key))
         if self._outbox.log is not None and found.state != RESERVED:

@@ -55,7 +55,7 @@ def is_replaced(entry: NodeEntry, link: Link) -> bool:
     return 0 < link.number < newest and same_start(link.number, newest)
 
 
-def has_twin(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
+def has_duplicate(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     """Whether another process than the node used its ID lately."""
     certain = entry.twin_ms - entry.twin_first_ms >= _CERTAIN_MS
     return entry.twin_first_ms > 0 and certain and now_ms - entry.twin_ms < node_timeout_ms
@@ -90,7 +90,7 @@ def _believed(entry: NodeEntry, start: i64, moved: bool, now_ms: i64, node_timeo
         entry.twin_first_ms = now_ms
     entry.twin_start = start
     entry.twin_ms = now_ms
-    if start < entry.start and has_twin(entry, now_ms, node_timeout_ms):
+    if start < entry.start and has_duplicate(entry, now_ms, node_timeout_ms):
         first_ms = entry.twin_first_ms
         _take(entry, start, now_ms)
         entry.twin_first_ms, entry.twin_ms = first_ms, now_ms
@@ -157,7 +157,7 @@ class IdentityConflict:
             self.doubled = False
 
 
-def standing_aside() -> CommandError:
+def identity_conflict_error() -> CommandError:
     """The error for clients of a process that stands aside; they go to other nodes, as from one
     that is leaving."""
     return CommandError(

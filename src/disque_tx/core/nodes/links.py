@@ -104,7 +104,7 @@ class Links:
         entry.port = port
         entry.bus_port = bus_port
         entry.flags &= ~NOADDR
-        self.forgive(entry)
+        self.reset_backoff(entry)
         if entry.connecting:
             self._moved.add(entry)
         self.hang_up(entry)
@@ -120,7 +120,7 @@ class Links:
         self.hang_up(entry)
         self._membership.changed = True
 
-    def forgive(self, entry: NodeEntry) -> None:
+    def reset_backoff(self, entry: NodeEntry) -> None:
         """The node is alive: end the backoff of earlier failures."""
         entry.attempts = 0
         entry.retry_ms = 0

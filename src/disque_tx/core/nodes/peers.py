@@ -72,12 +72,12 @@ class Peers:
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
             message.features = membership.features
             message.clock_ms = membership.wall_ms
-            self._point_out_twin(link, message)
+            self._point_out_duplicate(link, message)
         membership.messages_sent += 1
         link.sink.send(message)
 
-    def _point_out_twin(self, link: Link, message: Message) -> None:
-        """Let one of two processes with one ID know that there is another (see ``twins``)."""
+    def _point_out_duplicate(self, link: Link, message: Message) -> None:
+        """Let one of two processes with one ID know of the other (see ``duplicateids``)."""
         entry = self._membership.nodes.get(link.speaker)
         if entry is None:
             return

@@ -1,7 +1,7 @@
 """QMOVE: jobs of this node go from one queue to another, here or, as letters, to where they were.
 
 1. Each becomes a new job, which takes the place of the old one as soon as it has its copies (see
-   ``successors``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
+   ``replacements``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
 2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
    TTL. What is no letter stays, and so does one whose queue has too long a name.
 3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
@@ -101,7 +101,7 @@ class _Move(ReplacementReason):
 class Moves(Part):
     """Every QMOVE in progress."""
 
-    def __init__(self, state: State, delivery: Delivery, successors: Replacements) -> None:
+    def __init__(self, state: State, delivery: Delivery, replacements: Replacements) -> None:
         self._turn = state.turn
         self._state = state
         self._jobs = state.jobs
@@ -109,7 +109,7 @@ class Moves(Part):
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
-        self._successors = successors
+        self._replacements = replacements
         self._active: list[_Move] = []
         # What may still be done in this turn.
         self._jobs_left: i64 = 0
@@ -209,7 +209,7 @@ class Moves(Part):
             move.left -= 1
             move.under_way += 1
             try:
-                self._successors.begin(job, request, move)
+                self._replacements.begin(job, request, move)
             except CommandError as error:
                 move.under_way -= 1
                 move.left = 0
@@ -229,7 +229,7 @@ class Moves(Part):
         job = self._jobs.get(ids[move.at - 1])
         if job is None or job.queue != source:
             return None
-        waits = job.state == QUEUED or (job.backoff and not self._successors.is_pending(job))
+        waits = job.state == QUEUED or (job.backoff and not self._replacements.is_pending(job))
         return job if waits else None
 
 

@@ -38,7 +38,7 @@ class Retries:
         state: State,
         delivery: Delivery,
         backoff: RetryBackoff,
-        successors: Replacements,
+        replacements: Replacements,
         dead_letters: DeadLetterMaker,
     ) -> None:
         self._turn = state.turn
@@ -50,7 +50,7 @@ class Retries:
         self._totals = state.totals
         self._delivery = delivery
         self._backoff = backoff
-        self._successors = successors
+        self._replacements = replacements
         self._dead_letters = dead_letters
 
     def enqueue_all(self, ids: list[bytes]) -> int:
@@ -153,8 +153,8 @@ class Retries:
         return True
 
     def _backoff_over(self, job: Job) -> None:
-        if self._successors.is_pending(job):
-            self._successors.give_up(job)
+        if self._replacements.is_pending(job):
+            self._replacements.give_up(job)
         elif job.retry_s > 0 and self._delivery.is_paused_in(job):
             self._backoff.hold(job, self._delivery.requeue_ms(job, self._turn.now_ms))
         else:
@@ -175,7 +175,7 @@ class Retries:
             policy is not None
             and 0 < policy.max_deliveries <= job.nacks + job.deliveries
             and job.retry_s > 0
-            and self._dead_letters.bury(job, policy, by_nack)
+            and self._dead_letters.dead_letter(job, policy, by_nack)
         ):
             return
         if delay_ms > 0:

@@ -61,10 +61,12 @@ class State:
             TableExchange(turn, membership, self.peers, self.timetable, self.slices),
         )
         self.received = SeenSerials()
-        self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)
+        self.reservations = Reservations(
+            membership, self.memory, self.outbox, self.jobs.keys_by_job
+        )
         self.done_jobs = DoneJobs(self.memory)
         self.key_view = KeeperMap(
             turn, membership, self.peers, self.reservations, self.done_jobs, self.slices
         )
         self.clocks = Clocks(membership)
-        self.given = RecentHandovers(self.peers)
+        self.handovers = RecentHandovers(self.peers)
