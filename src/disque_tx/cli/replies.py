@@ -38,7 +38,7 @@ Reply: TypeAlias = "None | int | bytes | list[Reply]"
 def read_reply(stream: BinaryIO, depth: int = 0) -> Reply:
     """The next reply of ``stream``.
 
-    Raises ``EOFError`` when the stream ends first, ``PeerError`` when the bytes are no reply.
+    Raises ``EOFError`` when the stream ends first, ``PeerError`` when the bytes are not a reply.
     """
     line = _line(stream)
     kind, rest = line[:1], line[1:]

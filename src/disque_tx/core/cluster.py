@@ -43,9 +43,9 @@ class Cluster:
     """``node_timeout_ms``: how long a node may be silent.
 
     ``random``: a number in [0, 1) per call. ``tables``: what goes with every PING, ``None`` for
-    nothing. ``keys``: who looks after keys, which is to notice changes. Links to
-    make and to close go to the outbox; whoever makes them reports by :meth:`link_up` or
-    :meth:`link_failed`, and by :meth:`link_lost`.
+    nothing. ``keys``: the map of keepers, which must learn of changes. Links to make and to close
+    go to the outbox; whoever makes them reports by :meth:`link_up` or :meth:`link_failed`, and by
+    :meth:`link_lost`.
     """
 
     __slots__ = (

@@ -42,7 +42,7 @@ from disque_tx.messages.records import (
 
 
 def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
-    """Register a job from a LOADJOB record; ``False`` when there is not one job more by that.
+    """Register a job from a LOADJOB record. Returns whether the record added a new job.
 
     ``enqueue``: put it into its queue at once if it was queued when the record was written.
     Raises ``PeerError`` for a state that no log holds.

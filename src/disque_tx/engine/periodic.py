@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from disque_tx.commands.base.context import Server
     from disque_tx.config.lists import OutputLimit
 
-#: Memory that goes up and down around a threshold is reported once in so many milliseconds.
+#: Memory that goes up and down around a threshold is reported at most this often.
 PAUSE_MS: Final = 10_000
-#: What other nodes have changed is saved once in so many milliseconds.
+#: Changes received from other nodes are saved at most this often.
 TABLES_SAVED_MS: Final = 1_000
 _MEANINGS: Final = (
     "below 75 %: new jobs are kept on this node again",

@@ -19,7 +19,7 @@ PRIORITY_MARK: Final = "\x06"
 def whole_number(name: str, value: object, least: int, most: int) -> int:
     """The value of a setting.
 
-    :raises ValueError: it is no whole number, or out of its range.
+    :raises ValueError: it is not a whole number, or is out of its range.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f"{name} is a whole number from {least} to {most}, not {value!r}.")

@@ -38,7 +38,7 @@ class Row:
 
 
 def row_of(node: Node, name: bytes, count: i64) -> Row:
-    """A schedule that there is, with so many occurrences to come."""
+    """The row of a schedule, with this number of occurrences to come."""
     definition = node.timetable.definitions[name]
     times = [] if definition.paused else _times(node, definition, name, count)
     row = Row(name, definition, times)

@@ -1,4 +1,4 @@
-"""Which nodes look after a key: those whose IDs rank first with it.
+"""Which nodes keep a key: the nodes whose IDs rank first for the key.
 
 Every node works it out alike, without asking. When a node joins or leaves, only the keys for which
 it ranks first or second change their nodes.
@@ -59,7 +59,7 @@ class Owners:
 
 
 def ranking(key: bytes, node_ids: Iterable[bytes]) -> list[bytes]:
-    """The nodes in the order in which they are to look after the key, the first one first.
+    """The nodes in the order in which they are to keep the key, the first one first.
 
     The order is that of falling weights; the greater ID is first should two be alike. A weight is
     made of the key's hash and the node's: their exclusive or, mixed as in :func:`_mixed`. A hash is

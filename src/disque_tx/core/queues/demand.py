@@ -1,4 +1,4 @@
-"""One queue's trade with other nodes: how often to ask, who gave lately, how much comes.
+"""Demand of one queue: which nodes to ask for jobs, when, and for how many.
 
 Cluster protocol, sections 11.1 to 11.3. All times are milliseconds of the steady clock.
 """

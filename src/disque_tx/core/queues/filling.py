@@ -44,7 +44,8 @@ class Filling(SlicedTask):
         return True
 
     def look(self, count: i64) -> None:
-        """Look at about so many queues with short names, at fewer with longer ones."""
+        """Offer the selector about this number of queues with short names, fewer with longer
+        ones."""
         selector = self._selector
         seen: i64 = 0
         while seen < count:

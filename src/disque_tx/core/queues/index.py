@@ -46,7 +46,7 @@ def _check_number(globs: list[bytes]) -> None:
 
 
 def _check_foreign(globs: list[bytes]) -> None:
-    """The same for patterns of another node, whose version may allow longer ones."""
+    """Check patterns of another node, whose version may allow longer ones."""
     _check_number(globs)
     for glob in globs:
         if len(glob) > PATTERN_BYTES_MAX:

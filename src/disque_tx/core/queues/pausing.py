@@ -3,7 +3,7 @@
 1. A queue is paused in a direction if PAUSE or the policy says so: PAUSE with ``none`` ends what
    PAUSE began, and nothing else.
 2. What PAUSE said, who and when, is kept over restarts. What a policy says is in force for every
-   queue that it matches, from the moment in which the queue comes to be.
+   queue that it matches, as soon as the queue is created.
 3. When a policy changes, the queue of that exact name follows at once, others in slices. What waits
    in a queue that is no longer paused is delivered then, and so is what a limit held up.
 """

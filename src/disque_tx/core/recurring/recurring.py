@@ -194,7 +194,7 @@ class Recurring(Part, CopiesWatcher):
                 self._active[name] = active
                 self._check_at(active, self._time_s())
             elif done_s > active.done_s or self._is_ahead(active.done_s):
-                # Another node has made it; it is nobody's any more here.
+                # Another node has added this occurrence; drop ours.
                 self._give_up(active)
                 self._done(active, done_s)
 

@@ -3,7 +3,7 @@
 1. Each becomes a new job, which takes the place of the old one as soon as it has its copies (see
    ``replacements``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
 2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
-   TTL. What is no letter stays, and so does one whose queue has too long a name.
+   TTL. Jobs that are not dead letters stay, and so do letters whose queue has too long a name.
 3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
    under way at a time. If the client goes away no more are begun.
 4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a

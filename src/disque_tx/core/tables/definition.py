@@ -82,7 +82,7 @@ class Definition:
         return request
 
     def started(self, start_s: i64) -> Definition:
-        """The same schedule with another start."""
+        """A copy of the schedule with another start."""
         request = self.new_request()
         found = Definition(self.text, self.zone, self.missed, request, start_s)
         found.paused = self.paused

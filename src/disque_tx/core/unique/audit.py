@@ -12,7 +12,8 @@
    done is kept for what is left of FOR; so is a reserved one, if a node knows that its job is done.
 4. A job that others hold counts as made only if the node that makes it cannot withdraw it any more:
    it says so, or does not have it, or cannot be reached.
-5. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
+5. A node that neither keeps a key nor made its job forgets the key, which it kept before other
+   nodes came.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Keeper:
         return TAKEN, found.job_id
 
     def known_here(self, key: bytes, job_id: bytes) -> tuple[i64, bytes]:
-        """What this node knows of another job of its own with the key, whoever looks after that; as
-        :meth:`reserve`."""
+        """What this node knows of another job of its own with the key, whichever nodes keep the
+        key; as :meth:`reserve`."""
         found = self._reservations.get(key)
         if found is None or not found.maker or found.job_id == job_id:
             return GRANTED, job_id

@@ -2,7 +2,7 @@
 
 A job that is added with a key is added once: while it is not done, or for FOR seconds if that is
 longer, whoever adds a job with the key gets the ID of the first one. ``claims`` adds jobs, ``view``
-knows who looks after which key, ``keeper`` does that, ``audit`` finds what was missed, and
+knows the keepers of each key, ``keeper`` does that, ``audit`` finds what was missed, and
 ``conflicts`` settles which of two jobs keeps a key.
 """
 
@@ -48,9 +48,9 @@ _NO_ROOM: Final = (
 
 
 class Keys(Part):
-    """Adds jobs once, and looks after keys for other nodes. ``reservations``: the keys that this
-    node knows of. ``view``: which nodes look after them. ``done_jobs``: jobs that are done, of
-    which others may not know."""
+    """Adds jobs once, and keeps keys for other nodes. ``reservations``: the keys that this node
+    knows of. ``view``: which nodes keep them. ``done_jobs``: jobs that are done, of which others
+    may not know."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
         self._turn = state.turn

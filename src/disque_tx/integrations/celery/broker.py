@@ -75,7 +75,7 @@ class Broker:
             _LOG.warning("%d messages may be delivered again: %s", len(jobs), error)
 
     def bury(self, job: TakenJob, reason: str) -> None:
-        """Make a dead letter of a job that is no message: another delivery would not help."""
+        """Make a dead letter of a job that is not a message: another delivery would not help."""
         # The worker's package brings Twisted, which a program with Celery does not need otherwise.
         from disque_tx.worker.settling.deadletters import Letter
 

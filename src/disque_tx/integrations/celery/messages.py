@@ -15,7 +15,7 @@ from disque_tx.messages.limits import SECONDS_MAX
 
 
 class DamagedMessage(ValueError):
-    """The body of a job is no message of kombu."""
+    """The body of a job is not a message of kombu."""
 
 
 def queue_names(queue: str, options: BrokerOptions) -> list[str]:

@@ -20,9 +20,9 @@ _LOOPBACK: Final = "loopback"
 
 
 def network_of(host: str) -> str:
-    """The network of an address, as far as one client may have all of its addresses: loopback as
-    a whole, and of IPv6 what begins with the same 64 bits. What is no address comes from a Unix
-    socket."""
+    """The network of an address, as far as one client may have all of its addresses: loopback as a
+    whole, and of IPv6 what begins with the same 64 bits. Text that is not an address stands for a
+    Unix socket."""
     try:
         address: IPv4Address | IPv6Address = ip_address(host.partition("%")[0])
     except ValueError:

@@ -86,8 +86,7 @@ class SingleProcess:
         """Do nothing: a single process has no others to set the parameter in."""
 
     def info_processes(self) -> list[tuple[str, str]]:
-        """Return the number of processes alone: there are no further fields for a single
-        process."""
+        """Return the number of processes alone; a single process has no further fields."""
         return [("processes", "1")]
 
 

@@ -27,7 +27,7 @@ class Medium:
     random: Random
 
     def transit_us(self, src_ip: bytes, ip: bytes, size: int) -> int:
-        """How long so many bytes take."""
+        """How long this number of bytes takes."""
         raise NotImplementedError
 
     def is_cut(self, src_ip: bytes, ip: bytes) -> bool:

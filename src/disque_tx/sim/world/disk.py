@@ -31,7 +31,7 @@ class PowerLostError(BaseException):
 
 class StoredFile:
     """``name``: the last one that it had. ``data``: as programs see it. ``synced``: so much of it,
-    from its beginning, is on the disk. ``before``: what is on the disk instead, if that is no
+    from its beginning, is on the disk. ``before``: what is on the disk instead, if that is not a
     beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has locked it."""
 
     def __init__(self, name: str) -> None:

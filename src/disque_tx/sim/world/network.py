@@ -133,7 +133,7 @@ class Network(Medium):
     # -- for connections ---------------------------------------------------------------------
 
     def transit_us(self, src_ip: bytes, ip: bytes, size: int) -> int:
-        """How long so many bytes take."""
+        """How long this number of bytes takes."""
         key = (src_ip, ip)
         latency_us = self._latency_us.get(key)
         if latency_us is None:

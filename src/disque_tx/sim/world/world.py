@@ -91,7 +91,7 @@ class World:
             self.now_us = max(self.now_us, us)
 
     def run_for(self, us: int) -> None:
-        """Let so much time pass."""
+        """Let this time pass."""
         self.run_until(self.now_us + us)
 
     # -- memory ------------------------------------------------------------------------------

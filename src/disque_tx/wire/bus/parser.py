@@ -140,7 +140,7 @@ class BusParser:
         self._missing: i64 = 0
 
     def pending_bytes(self) -> int:
-        """Bytes received that are no part of a complete message yet, or of one not asked for."""
+        """Bytes received that are not yet part of a complete message, or of one not asked for."""
         return len(self._data) - self._pos + len(self._late)
 
     def feed(self, data: bytes) -> None:

@@ -281,7 +281,7 @@ class Task(Generic[_P, _R]):
         return self._body((), {}, None)
 
     def options(self, **words: Any) -> Task[_P, _R]:
-        """The same task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,
+        """A copy of the task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,
         ``replicate``, ``maxlen``.
 
         :raises TypeError: for unknown options.

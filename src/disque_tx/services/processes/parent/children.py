@@ -34,9 +34,9 @@ _PARENT_ONLY: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 @attrs.frozen
 class Start:
-    """What a child starts with. ``settings``: its own; ``common``: those of the daemon.
-    ``number``: its own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes,
-    0 for none. ``surplus``: it is not wanted any more, and gives its jobs away."""
+    """What a child starts with. ``settings``: its own; ``common``: those of the daemon. ``number``:
+    its own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes, 0 for none.
+    ``surplus``: it is to hand its jobs to other processes and end."""
 
     settings: Settings
     common: Settings

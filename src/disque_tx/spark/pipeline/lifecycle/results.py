@@ -35,10 +35,9 @@ def lifecycle(
 
     They appear together, when all of them are complete.
 
-    :raises BadTable: when ``table`` is not a table, or of another version.
-    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
-        made.
-    :raises OutputOverlaps: when ``into`` is the table, in it, or around it.
+    :raises BadTable: when ``table`` is not a table, or of another version. :raises OutputExists:
+    when ``into`` exists and is not to be replaced, or is not a folder that this made. :raises
+    OutputOverlaps: when ``into`` is the table, in it, or around it.
     """
     events = EventTable(spark, table)
     with replacing(events.storage, into, [events.root], overwrite) as (target, work):

@@ -112,7 +112,7 @@ class _Compaction:
         return Compacted(merged, new, removed, len(log.live()))
 
     def _known(self, files: dict[str, int], least: int) -> dict[str, int]:
-        """The same with unknown sizes looked up, where needed; earlier versions did not record
+        """The files with unknown sizes looked up, where needed; earlier versions did not record
         them."""
         days = {_day(name) for names in self._groups(files, least) for name in names}
         sizes = dict(files)

@@ -49,10 +49,9 @@ def export(
     """Write the jobs that nodes would load from these files to the table ``into``, which has the
     columns of the format ``disque_aof`` and appears when it is complete.
 
-    :raises BadOption: when there is no file at a path.
-    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
-        made.
-    :raises OutputOverlaps: when ``into`` is one of the paths, in it, or around it.
+    :raises BadOption: when there is no file at a path. :raises OutputExists: when ``into`` exists
+    and is not to be replaced, or is not a folder that this made. :raises OutputOverlaps: when
+    ``into`` is one of the paths, in it, or around it.
     """
     storage = Storage(spark)
     # Read where this runs, whatever file system Spark uses by itself.
