@@ -78,7 +78,7 @@ class Reservations:
         return found
 
     def take(self, entry: KeyEntry, now_ms: i64) -> Reservation:
-        """Look after a key that is not known here."""
+        """Keep a key that is not known here."""
         found = self.new(entry, now_ms)
         self.look_later(found, now_ms)
         return found

@@ -9,7 +9,7 @@ it takes for that node.
    appears when there is no link to the earlier one, or that one has become silent. So a restart,
    here or elsewhere, works at once, and so does a change of address of a running node.
 2. Otherwise two starts are alive. The newcomer's messages are ignored, and if that goes on for a
-   second, it is a twin: the start that began first is the node, the other one is ignored.
+   second, the ID is in use twice: the start that began first is the node, the other one is ignored.
 3. A start that learns that an earlier one is taken for its node stands aside: it neither accepts
    jobs nor delivers any, until no node has objected for the node time-out. It was copied with its
    log, so its jobs may be those of the other one.

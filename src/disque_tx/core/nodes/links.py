@@ -48,7 +48,8 @@ class Links:
         self._outbox.connects.append(entry)
 
     def up(self, entry: NodeEntry, link: Link) -> bool:
-        """The link is made; ``False`` if it is not wanted any more, and will be closed."""
+        """Record that the link is made; ``False`` if it has become superfluous, and will be
+        closed."""
         entry.connecting = False
         moved = entry in self._moved
         self._moved.discard(entry)

@@ -4,8 +4,8 @@
    ``replacements``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
 2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
    TTL. Jobs that are not dead letters stay, and so do letters whose queue has too long a name.
-3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
-   under way at a time. If the client goes away no more are begun.
+3. The client is blocked while jobs are under way. Some are begun per turn, and their number under
+   way at a time is limited. If the client goes away no more are begun.
 4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
    consumer stay.
 """

@@ -6,8 +6,8 @@
    link to it is up.
 3. A node that gets another digest than its own pulls the table of the sender, a message at a time,
    and merges it. As both do so, both have the same in the end.
-4. A node answers so many pulls of another at once; of those beyond, the last one waits. Who waits
-   for each answer before the next pull notices nothing of it.
+4. A node answers a limited number of pulls of another at once; of those beyond, the last one waits.
+   Who waits for each answer before the next pull notices nothing of it.
 5. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
    longer before the next one from the same node: the difference is what the other side lacks.
 

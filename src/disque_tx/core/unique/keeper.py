@@ -42,7 +42,7 @@ _PASSED_MS: Final = 1_000
 
 
 class Keeper:
-    """Looks after keys. ``existence``: asks other nodes whether jobs exist."""
+    """Keeps keys for all nodes. ``existence``: asks other nodes whether jobs exist."""
 
     def __init__(self, state: State, existence: Existence, conflicts: Conflicts) -> None:
         self._turn = state.turn

@@ -53,8 +53,8 @@ class Guesses:
         return len(self._tries)
 
     def wait_s(self, network: str) -> int:
-        """For so many seconds no password of this network is looked at, be it the right one:
-        otherwise an attacker could go on guessing. 0 if the next one is."""
+        """How many seconds no password of this network is checked, not even the right one:
+        otherwise an attacker could go on guessing. 0 if the next one is checked."""
         tries = self._left(network)
         if tries is None or tries.left > 0:
             return 0

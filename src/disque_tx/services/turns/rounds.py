@@ -66,9 +66,10 @@ class Rounds:
     def open(
         self, poll: Callable[[float, int], Events], serve_unusual: Callable[[int, int], object]
     ) -> None:
-        """Begin. ``poll``: waits up to so many seconds, without limit if negative, for so many
-        events at most. ``serve_unusual``: called within a turn with a descriptor and its event,
-        for everything that neither the pump nor the bus serves; it raises nothing."""
+        """Begin. ``poll``: waits for events; its arguments are the most seconds to wait, negative
+        for no limit, and the most events. ``serve_unusual``: called within a turn with a descriptor
+        and its event, for everything that neither the pump nor the bus serves; it raises
+        nothing."""
         self._poll = poll
         self._serve_unusual = serve_unusual
 

@@ -30,9 +30,10 @@ class PowerLostError(BaseException):
 
 
 class StoredFile:
-    """``name``: the last one that it had. ``data``: as programs see it. ``synced``: so much of it,
-    from its beginning, is on the disk. ``before``: what is on the disk instead, if that is not a
-    beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has locked it."""
+    """``name``: the last one that it had. ``data``: as programs see it. ``synced``: the number of
+    bytes, from its beginning, that are on the disk. ``before``: what is on the disk instead, if
+    that is not a beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has
+    locked it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -209,7 +210,7 @@ class Disk:
     # -- what happens to them ----------------------------------------------------------------
 
     def lose_power_in(self, works: int, before_loss: Callable[[], None]) -> None:
-        """The power will fail during the operation that comes after so many others:
+        """The power will fail during the operation that comes after this number of others:
         ``PowerLostError``, after ``before_loss`` was called. Negative: it will not."""
         self._works_left = works
         self._before_loss = before_loss

@@ -184,7 +184,7 @@ class MachineClocks:
         return EPOCH_US + self._offset_us + self._elapsed_us()
 
     def true_delay_us(self, steady_ms: int) -> int:
-        """True time until the steady clock shows so much, at least."""
+        """True time until the steady clock shows at least this time."""
         left_us = max(0, steady_ms * 1000 - self.steady_us())
         return left_us * _MILLION // (_MILLION + self.drift_ppm) + 1 if left_us else 0
 

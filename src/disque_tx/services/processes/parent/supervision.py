@@ -8,8 +8,8 @@
    When the parent itself did not run, nobody was silent. A process that is being started may be
    silent for longer.
 4. Stopping: every process is asked to, and killed when it does not within nine seconds.
-5. A surplus process, of a number that is not wanted any more, is not started again once it was told
-   to end because it is empty.
+5. A surplus process, whose number is above ``processes``, is not started again once it was told to
+   end because it is empty.
 
 No process, clock or socket is used here but by way of the arguments.
 """

@@ -44,7 +44,7 @@ class Bodies:
         self._left = BODIES_MAX
 
     def shown(self, size: int) -> int:
-        """How many bytes of the next body are shown, which has so many."""
+        """How many bytes are shown of the next body, which has ``size`` bytes."""
         return size if size <= min(BODY_MAX, max(self._left, BEGINNING)) else BEGINNING
 
     def put(self, values: dict[str, Any], beginning: bytes, size: int) -> None:

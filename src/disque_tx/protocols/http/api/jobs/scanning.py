@@ -93,8 +93,8 @@ def _next(number: int, after: bytes, count: int) -> bytes:
 
 async def _found(exchange: Exchange, node: bytes, after: bytes) -> tuple[list[bytes], bytes]:
     """The IDs of jobs, and the cursor to go on with. Rare jobs are not looked for without end: the
-    command passes over so many others for each that is asked for. A process that is away is passed
-    over."""
+    command passes over a limited number of others for each that is asked for. A process that is
+    away is passed over."""
     state, count = str(exchange.word("state")), exchange.number("count")
     ids = list[bytes]()
     words = [exchange.path["queue"]]
