@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.messages.limits import (
+from disque_tx.plugins.limits import (
     DELAY_RANGE,
     MAXLEN_RANGE,
     REPLICATE_RANGE,
