@@ -36,7 +36,7 @@ from disque_tx.integrations.celery.options import (
 class Transport(virtual.Transport):
     """See :mod:`kombu.transport.base`, whose names these are."""
 
-    DisqueChannel = DisqueChannel
+    Channel = DisqueChannel
     can_parse_url = True
     default_port = 7711
     driver_type = "disque"
