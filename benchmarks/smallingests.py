@@ -14,7 +14,7 @@ from pathlib import Path
 
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 from tests.spark.pipeline.logs import Node, job_id, write
 
 #: So that the work of Spark does not hide what grows.
@@ -47,7 +47,7 @@ def main(count: int) -> None:
             ingests.append(time.perf_counter() - begun_s)
             if number % 5 == 0:
                 begun_s = time.perf_counter()
-                opened = Table(spark, table)
+                opened = EventTable(spark, table)
                 openings.append(time.perf_counter() - begun_s)
             if number % (count // 10) == 0:
                 commits = len(opened.log.commits)
@@ -58,7 +58,7 @@ def main(count: int) -> None:
                     flush=True,
                 )
                 ingests, openings = [], []
-        events = Table(spark, table).events().count()
+        events = EventTable(spark, table).events().count()
         print(f"\n{events} events of {len(node.events)}.")
     spark.stop()
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from twisted.internet import reactor
 
 from disque_tx import Disque
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.queues import dead
 from disque_tx.worker import JobFailed, Letter, ResultTimeout
 from tests.acceptance.cluster.fleet import Fleet
@@ -426,7 +426,7 @@ class OneNodeTests(WorkTestCase):
 
 def command_dead(node: Any, *words: str, typed: str = "") -> Result:
     """Run ``disque dead`` with the address of a node."""
-    options = Options()
+    options = ClientOptions()
     options.host, options.port = node.ip, node.port
     return CliRunner().invoke(dead.command, list(words), input=typed, obj=options)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import hiredis
 
-from disque_tx.cli.connection import Address
+from disque_tx.cli.connection import ServerAddress
 
 #: In a script: close the connection instead of replying.
 CLOSE = b""
@@ -45,9 +45,9 @@ class ScriptedServer:
         return int(self._listener.getsockname()[1])
 
     @property
-    def address(self) -> Address:
+    def address(self) -> ServerAddress:
         """The address for clients."""
-        return Address("127.0.0.1", 0 if self.path else self.port, self.path)
+        return ServerAddress("127.0.0.1", 0 if self.path else self.port, self.path)
 
     def stop(self) -> None:
         """Stop listening, and wait for the end of the thread."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.connection import (
+    ServerAddress,
+    ServerConnection,
+    ServerConnectionLost,
+    ServerUnreachable,
+)
 from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
 
@@ -13,21 +18,21 @@ class AddressTests(SynchronousTestCase):
 
     def test_prompts(self) -> None:
         """Host and port, with brackets for IPv6, or the path of the socket."""
-        self.assertEqual("localhost:7711", Address("localhost", 7711).prompt())
-        self.assertEqual("[::1]:7711", Address("::1", 7711).prompt())
-        self.assertEqual("disque /tmp/d", Address("localhost", 7711, "/tmp/d").prompt())
+        self.assertEqual("localhost:7711", ServerAddress("localhost", 7711).prompt())
+        self.assertEqual("[::1]:7711", ServerAddress("::1", 7711).prompt())
+        self.assertEqual("disque /tmp/d", ServerAddress("localhost", 7711, "/tmp/d").prompt())
 
 
 class ConnectionTests(SynchronousTestCase):
-    """``Connection``."""
+    """``ServerConnection``."""
 
     def open(
         self, *answers: bytes, password: bytes | None = None, path: str | None = None
-    ) -> tuple[Connection, ScriptedServer]:
+    ) -> tuple[ServerConnection, ScriptedServer]:
         """A connection to a server with this script."""
         server = ScriptedServer(*answers, path=path)
         self.addCleanup(server.stop)
-        connection = Connection(server.address, password)
+        connection = ServerConnection(server.address, password)
         self.addCleanup(connection.close)
         return connection, server
 
@@ -61,23 +66,27 @@ class ConnectionTests(SynchronousTestCase):
             connection, _ = self.open(*answers)
             connection.send([b"PING"])
             connection.send([b"PING"])
-            error = self.assertRaises(ConnectionLost, connection.read)
+            error = self.assertRaises(ServerConnectionLost, connection.read)
             self.assertIn(str(error), ("Server closed the connection", "Connection reset by peer"))
 
     def test_other_protocol(self) -> None:
         """A server with another protocol is reported as such."""
         connection, _ = self.open(b"HTTP/1.1 400 Bad Request\r\n")
-        error = self.assertRaises(ConnectionLost, connection.call, [b"PING"])
+        error = self.assertRaises(ServerConnectionLost, connection.call, [b"PING"])
         self.assertIn("this is not a Disque server", str(error))
 
     def test_connection_refused(self) -> None:
         """The error names the address and the reason."""
         port = unused_port()
-        error = self.assertRaises(CannotConnect, Connection, Address("127.0.0.1", port))
+        error = self.assertRaises(
+            ServerUnreachable, ServerConnection, ServerAddress("127.0.0.1", port)
+        )
         self.assertEqual(
             f"Could not connect to Disque at 127.0.0.1:{port}: Connection refused", str(error)
         )
-        error = self.assertRaises(CannotConnect, Connection, Address("", 0, "/no/socket"))
+        error = self.assertRaises(
+            ServerUnreachable, ServerConnection, ServerAddress("", 0, "/no/socket")
+        )
         self.assertEqual(
             "Could not connect to Disque at /no/socket: No such file or directory", str(error)
         )

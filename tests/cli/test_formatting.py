@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.formatting import Style, formatted
-from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status
+from disque_tx.cli.replies import ErrorReply, Pairs, Reply, StatusReply
 
 JOB: Reply = [[b"q", b"D-1", b'say "hi"\n'], None, 7]
 
@@ -24,7 +24,7 @@ class FormattedTests(SynchronousTestCase):
     def test_scalars(self) -> None:
         """Each type is shown in a way that distinguishes it from the others."""
         cases: list[tuple[Reply, bytes]] = [
-            (Status(b"OK"), b"OK\n"),
+            (StatusReply(b"OK"), b"OK\n"),
             (ErrorReply(b"ERR no"), b"(error) ERR no\n"),
             (3, b"(integer) 3\n"),
             (None, b"(nil)\n"),
@@ -52,7 +52,7 @@ class FormattedTests(SynchronousTestCase):
         )
         self.assertEqual(b"(error) ERR\n", formatted(ErrorReply(b"ERR")))
 
-    @given(st.binary(), st.sampled_from((bytes, Status, ErrorReply)))
+    @given(st.binary(), st.sampled_from((bytes, StatusReply, ErrorReply)))
     def test_no_control_bytes(self, text: bytes, kind: type[bytes]) -> None:
         """Control bytes in a reply never reach the terminal."""
         shown = formatted(kind(text))
@@ -89,7 +89,7 @@ class CsvTests(SynchronousTestCase):
     def test_values(self) -> None:
         """Arrays are flattened, nil is NIL, and errors are marked."""
         self.assertEqual(b'"q","D-1","say \\"hi\\"\\n",NIL,7\n', show("csv", JOB))
-        self.assertEqual(b'"OK"\n', show("csv", Status(b"OK")))
+        self.assertEqual(b'"OK"\n', show("csv", StatusReply(b"OK")))
         self.assertEqual(b'ERROR,"ERR no"\n', show("csv", ErrorReply(b"ERR no")))
 
 
@@ -98,7 +98,7 @@ class JsonTests(SynchronousTestCase):
 
     def test_values(self) -> None:
         """A reply is one JSON document on one line."""
-        shown = show("json", [b"h\xc3\xa9\n", 1, None, [Status(b"OK")]])
+        shown = show("json", [b"h\xc3\xa9\n", 1, None, [StatusReply(b"OK")]])
         self.assertEqual(["hé\n", 1, None, ["OK"]], json.loads(shown))
         self.assertEqual(1, shown.count(b"\n"))
 

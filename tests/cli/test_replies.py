@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import encode
-from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status, read_reply
+from disque_tx.cli.replies import ErrorReply, Pairs, Reply, StatusReply, read_reply
 from disque_tx.errors import PeerError
 
 
@@ -41,7 +41,7 @@ class ReadReplyTests(SynchronousTestCase):
 
     def test_kinds_of_text_differ(self) -> None:
         """Status, error and string have different types, so that output can distinguish them."""
-        self.assertIs(Status, type(read(b"+OK\r\n")))
+        self.assertIs(StatusReply, type(read(b"+OK\r\n")))
         self.assertIs(ErrorReply, type(read(b"-OK\r\n")))
         self.assertIs(bytes, type(read(b"$2\r\nOK\r\n")))
         self.assertIs(Pairs, type(read(b"%0\r\n")))

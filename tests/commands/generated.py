@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from disque_tx.cli.help import ENTRIES, Entry
+from disque_tx.cli.help import ENTRIES, Topic
 
 #: An ID of a job that nobody has.
 JOB: Final = b"D-00000000-" + b"0" * 24 + b"-0fff"
@@ -39,7 +39,7 @@ def hostile_requests(queue: bytes) -> Iterator[list[bytes]]:
         yield entry.name.encode().split() + [b"w"] * REPEATED
 
 
-def _choices(entry: Entry) -> Iterator[bytes]:
+def _choices(entry: Topic) -> Iterator[bytes]:
     """Each of the words that a parameter can be."""
     for param in entry.params:
         for word in param.strip("[]").split():
@@ -48,7 +48,7 @@ def _choices(entry: Entry) -> Iterator[bytes]:
 
 
 def _request(
-    entry: Entry, queue: bytes, number: bytes, pattern: bytes, chosen: bytes = b""
+    entry: Topic, queue: bytes, number: bytes, pattern: bytes, chosen: bytes = b""
 ) -> list[bytes]:
     """All parameters of a command. ``chosen``: the word where there is a choice and it is one."""
     argv = entry.name.encode().split()

@@ -28,7 +28,7 @@ class HereTests(OverviewCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.node.overview.respondent = asking.Answers(self.server)
+        self.node.overview.respondent = asking.LocalRespondent(self.server)
 
     def ask(self, *words: bytes) -> Value:
         """The answer of this node."""
@@ -157,7 +157,7 @@ class PeersTests(QuestionCase):
     def setUp(self) -> None:
         super().setUp()
         self.server = Server(self.node, MemoryControl({}), standard_registry())
-        self.node.overview.respondent = asking.Answers(self.server)
+        self.node.overview.respondent = asking.LocalRespondent(self.server)
         for peer in (B, C):
             self.show(peer, _ABLE)
 

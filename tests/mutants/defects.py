@@ -15,14 +15,14 @@ from disque_tx.core import recovery
 from disque_tx.core.adding import adding
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.adding.fanout import Fanout
-from disque_tx.core.adding.placement import Spread
+from disque_tx.core.adding.placement import Placement
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.counting.answers import CountAnswer
 from disque_tx.core.counting.flushing import Flushing
-from disque_tx.core.counting.requests import Overview
+from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting import getting
@@ -30,23 +30,23 @@ from disque_tx.core.getting.federation import Federation
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.clocks import Clocks
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links
-from disque_tx.core.nodes.peers import Received
+from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.recurring.recurring import Recurring
-from disque_tx.core.redelivery.deadletters import DeadLetters
-from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.redelivery.deadletters import DeadLetterMaker
+from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.redelivery.retries import Retries
 from disque_tx.core.state.store import JobStore
 from disque_tx.core.tables import registers
-from disque_tx.core.tables.exchange import Exchange
+from disque_tx.core.tables.exchange import TableExchange
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.keeper import Keeper
@@ -177,8 +177,8 @@ MUTANTS: Final = [
     Mutant(
         "one-host",
         "copies on one host count as enough",
-        Spread,
-        "crowded",
+        Placement,
+        "only_host",
         lambda right: lambda self, nodes: b"",
         "HostsDiffer",
     ),
@@ -208,7 +208,7 @@ MUTANTS: Final = [
     Mutant(
         "taken-twice",
         "duplicated messages are processed",
-        Received,
+        SeenSerials,
         "first",
         take_twice,
         "AtMostOnce",
@@ -312,7 +312,7 @@ MUTANTS: Final = [
         nothing,
         _COUNTERS,
     ),
-    Mutant("hands-drift", "in_hand only grows", JobStore, "put_down", forget_hand, _TOTALS),
+    Mutant("hands-drift", "in_hand only grows", JobStore, "count_released", forget_hand, _TOTALS),
     Mutant("tallies-drift", "kept counts only grow", Tallies, "change", count_only_more, _TOTALS),
     Mutant(
         "delays-uncounted",
@@ -379,7 +379,7 @@ MUTANTS: Final = [
     Mutant(
         "policies-once",
         "a change of policies that was lost on its way is not sent again",
-        Exchange,
+        TableExchange,
         "greet",
         nothing,
         "SamePolicies",
@@ -403,7 +403,7 @@ MUTANTS: Final = [
     Mutant(
         "policies-to-all",
         "policies are sent to nodes that do not know them",
-        Exchange,
+        TableExchange,
         "_has_tables",
         pretend,
     ),
@@ -420,7 +420,7 @@ MUTANTS: Final = [
         "waits-early",
         "a client that waits for the end of a job is answered when it is fetched",
         JobStore,
-        "count_as",
+        "set_whereabouts",
         answer_fetched,
         "EndingsTrue",
         ("waiting", ""),
@@ -464,7 +464,7 @@ MUTANTS: Final = [
     Mutant(
         "counts-here",
         "QCOUNT CLUSTER asks no other node",
-        Overview,
+        QueueQueries,
         "ask_others",
         ask_nobody,
         "CountsTrue",
@@ -509,7 +509,7 @@ MUTANTS: Final = [
     Mutant(
         "backoff-short",
         "a backoff ends after a tenth of its time",
-        Backoff,
+        RetryBackoff,
         "hold",
         hold_shortly,
         "BackoffRespected",
@@ -527,8 +527,8 @@ MUTANTS: Final = [
     Mutant(
         "letter-forgotten",
         "a job that was delivered too often ends without a letter",
-        DeadLetters,
-        "bury",
+        DeadLetterMaker,
+        "dead_letter",
         bury_without_letter,
         "EveryJobSettled",
         ("dead-letters", ""),
@@ -536,7 +536,7 @@ MUTANTS: Final = [
     Mutant(
         "letter-twice",
         "two letters are written about a job",
-        Successors,
+        Replacements,
         "begin",
         begin_twice,
         "OneLetter",
@@ -545,7 +545,7 @@ MUTANTS: Final = [
     Mutant(
         "move-keeps-old",
         "a moved job stays in its old queue, too",
-        Successors,
+        Replacements,
         "begin",
         keep_old,
         "AtMostOnce",
@@ -554,7 +554,7 @@ MUTANTS: Final = [
     Mutant(
         "move-forgets",
         "QMOVE ends jobs before the new ones are added",
-        Successors,
+        Replacements,
         "begin",
         end_first,
         "NothingLost",
@@ -644,7 +644,7 @@ MUTANTS: Final = [
     Mutant(
         "key-of-one-node",
         "every node looks after keys by itself",
-        View,
+        KeeperMap,
         "look",
         nothing,
         "OneJobPerKey",

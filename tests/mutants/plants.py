@@ -291,10 +291,10 @@ def count_both(right: Any) -> Any:
 
 
 def forget_hand(right: Any) -> Any:
-    def put_down(self: Any, job: Any) -> None:
+    def count_released(self: Any, job: Any) -> None:
         job.place = NOWHERE
 
-    return put_down
+    return count_released
 
 
 def count_only_more(right: Any) -> Any:
@@ -389,12 +389,12 @@ def nodes_last(right: Any) -> Any:
 def answer_fetched(right: Any) -> Any:
     """Clients that wait for the end of a job are answered when another one fetches it."""
 
-    def count_as(self: Any, job: Any, place: int) -> None:
+    def set_whereabouts(self: Any, job: Any, place: int) -> None:
         right(self, job, place)
         if place == IN_HAND:
             self.endings.acknowledged(job)
 
-    return count_as
+    return set_whereabouts
 
 
 def call_expired(right: Any) -> Any:
@@ -491,11 +491,13 @@ def forget_delay(right: Any) -> Any:
 
 
 def bury_without_letter(right: Any) -> Any:
-    def bury(self: Any, job: Any, policy: Any, by_nack: bool, now_ms: int, wall_us: int) -> bool:
+    def dead_letter(
+        self: Any, job: Any, policy: Any, by_nack: bool, now_ms: int, wall_us: int
+    ) -> bool:
         self._acks.end(job, now_ms)
         return True
 
-    return bury
+    return dead_letter
 
 
 def begin_twice(right: Any) -> Any:
@@ -580,9 +582,9 @@ def make_everywhere(right: Any) -> Any:
 def leave_out_failed(right: Any) -> Any:
     """An occurrence whose job cannot be added at once is left out."""
 
-    def failed(self: Any, upcoming: Any, error: str) -> None:
-        right(self, upcoming, error)
-        self._done(upcoming, upcoming.next_s)
+    def failed(self: Any, active: Any, error: str) -> None:
+        right(self, active, error)
+        self._done(active, active.next_s)
 
     return failed
 

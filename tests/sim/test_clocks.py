@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.world.world import DRIFT_PPM_MAX, Clocks, World
+from disque_tx.sim.world.world import DRIFT_PPM_MAX, MachineClocks, World
 
 SECOND = 1_000_000
 
@@ -14,7 +14,7 @@ class ClocksTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.world = World(3)
-        self.clocks = Clocks(self.world, "a")
+        self.clocks = MachineClocks(self.world, "a")
 
     def test_drift(self) -> None:
         """Both clocks drift at the configured rate, and changing it causes no jump."""

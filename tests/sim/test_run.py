@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
-from disque_tx.sim.stage.history import Added, Delivered, History
+from disque_tx.sim.campaign import SeedOutcome, Summary, checked_run, minimise, outcome
+from disque_tx.sim.stage.history import Added, RecordedDelivery, RunHistory
 from disque_tx.sim.stage.shape import BULK, Shape, draw_shape
 from disque_tx.sim.stage.workloads import GROUPS, WORKLOADS
 from disque_tx.sim.world.world import World
@@ -102,15 +102,15 @@ class HistoryTests(SynchronousTestCase):
 
     def test_duplicates(self) -> None:
         """Only deliveries after the first count as duplicates."""
-        history = History()
+        history = RunHistory()
         for body in (b"a", b"b", b"a", b"a"):
-            history.delivered.append(Delivered(body, b"D", b"q", b"n", 1, 2, 0, 0))
+            history.delivered.append(RecordedDelivery(body, b"D", b"q", b"n", 1, 2, 0, 0))
         self.assertEqual(2, history.duplicates())
         self.assertEqual([3, 1], [len(each) for each in history.by_body().values()])
 
     def test_accepted(self) -> None:
         """A job counts as accepted once its client has the ID."""
-        history = History()
+        history = RunHistory()
         history.added[b"a"] = Added(b"a", b"q", b"n", 0, 1, 1, 10, 0, False)
         history.added[b"b"] = Added(b"b", b"q", b"n", 0, 1, 1, 10, 0, False, accepted_us=5)
         self.assertEqual([b"b"], [added.body for added in history.accepted()])
@@ -124,7 +124,7 @@ class CampaignTests(SynchronousTestCase):
         summary = Summary()
         one = outcome(1)
         summary.add(one)
-        broken = Outcome(4, one.shape, ("broken",), one.counters, "", 1, 4, 1)
+        broken = SeedOutcome(4, one.shape, ("broken",), one.counters, "", 1, 4, 1)
         summary.add(broken)
         self.assertEqual([broken], summary.failed)
         self.assertEqual(2 * one.counters["bus.PING"], summary.counters["bus.PING"])

@@ -23,7 +23,7 @@ from disque_tx.client import (
 )
 from disque_tx.text.globs import glob_match
 from disque_tx.worker import Backoff, Letter, Worker
-from disque_tx.worker.running.runs import Outcome, Slot
+from disque_tx.worker.running.runs import RunOutcome, Slot
 from disque_tx.worker.running.threads import Report, run_in_thread
 
 NODE = "127.0.0.1:7711"
@@ -336,10 +336,10 @@ class InlinePool:
             slot.current = (slot.runs.popleft(), 0.0)
             self.hung.append(slot)
             return
-        done: list[tuple[Slot, Outcome | None]] = []
+        done: list[tuple[Slot, RunOutcome | None]] = []
         while slot.runs:
             run = slot.runs.popleft()
-            done.append((slot, Outcome(run, *run_in_thread(run), 0.001)))
+            done.append((slot, RunOutcome(run, *run_in_thread(run), 0.001)))
         self.report([*done, (slot, None)])
 
     def release(self) -> None:
@@ -348,7 +348,7 @@ class InlinePool:
             assert slot.current is not None
             run = slot.current[0]
             slot.current = None
-            self.report([(slot, Outcome(run, *run_in_thread(run), 1.0)), (slot, None)])
+            self.report([(slot, RunOutcome(run, *run_in_thread(run), 1.0)), (slot, None)])
         self.hung.clear()
 
     def stop(self) -> None:

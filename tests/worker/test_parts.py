@@ -22,7 +22,7 @@ from disque_tx.worker.base.context import HeldJob
 from disque_tx.worker.running.runs import Run, Slot
 from disque_tx.worker.running.threads import Done, Threads
 from disque_tx.worker.settling.deadletters import NotADeadLetter
-from disque_tx.worker.tasks.handlers import Call, handler_of
+from disque_tx.worker.tasks.handlers import HandlerCall, handler_of
 from tests.worker.memory import MemoryClient, MemoryTaken
 
 _TEXT = st.text(max_size=20)
@@ -150,7 +150,7 @@ class ThreadTests(SynchronousTestCase):
         """A run of a function without arguments."""
         delivered = MemoryTaken(MemoryClient(Clock()), Job("q", "D-1", b""))
         held = HeldJob(delivered, Context(delivered.job, "w"), 0)
-        return Run(Call(handler_of(function), ()), [held])
+        return Run(HandlerCall(handler_of(function), ()), [held])
 
     def finish(self, slots: int) -> None:
         """Wait until ``slots`` slots are done, by running the reactor's calls."""

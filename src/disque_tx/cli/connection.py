@@ -40,11 +40,11 @@ _HINTS: Final[tuple[tuple[str, str], ...]] = (
 _NO_WORD: Final = "It did not answer at all; if its port is for TLS, try with --tls."
 
 
-class CannotConnect(DisqueError):
+class ServerUnreachable(DisqueError):
     """No connection could be made; the text says where and why."""
 
 
-class ConnectionLost(DisqueError):
+class ServerConnectionLost(DisqueError):
     """The connection ended before the reply was complete; the text says why. ``hint``: advice, if
     there is any."""
 
@@ -53,7 +53,7 @@ class ConnectionLost(DisqueError):
         self.hint = hint
 
 
-class Address:
+class ServerAddress:
     """Where a server listens: ``host`` and ``port``, or the path ``unix``, which takes precedence.
 
     ``tls``: how the connection is encrypted, ``None`` for no TLS. ``sni``: the name that the
@@ -86,12 +86,12 @@ class Address:
         """The address as the prompt shows it (client protocol, section 22.1)."""
         return f"disque {self}" if self.unix is not None else str(self)
 
-    def moved(self, host: str, port: int) -> Address:
-        """Another server, with the same TLS options and timeout."""
-        return Address(host, port, tls=self.tls, sni=self.sni, timeout_s=self.timeout_s)
+    def moved(self, host: str, port: int) -> ServerAddress:
+        """The address of another server, with the same TLS options and timeout."""
+        return ServerAddress(host, port, tls=self.tls, sni=self.sni, timeout_s=self.timeout_s)
 
     def open(self) -> socket.socket:
-        """A connected socket. Raises ``CannotConnect``."""
+        """A connected socket. Raises ``ServerUnreachable``."""
         try:
             if self.unix is not None:
                 sock = socket.socket(socket.AF_UNIX)
@@ -104,7 +104,7 @@ class Address:
         except (OSError, OverflowError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
             text = f"Could not connect to Disque at {self}: {why}"
-            raise CannotConnect(explained(text)) from error
+            raise ServerUnreachable(explained(text)) from error
 
     def _encrypted(self, sock: socket.socket, tls: TLS) -> socket.socket:
         try:
@@ -123,8 +123,7 @@ def explained(text: str) -> str:
 
 
 def _wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.SSLSocket:
-    """The same connection, encrypted. ``sni``: the name to ask for and to check, instead of the
-    host.
+    """Encrypt the connection. ``sni``: the name to ask for and to check, instead of the host.
 
     :raises OSError: when the server does not use TLS or is not trusted, and when files cannot be
         read. ``ssl.SSLError`` is one.
@@ -149,14 +148,14 @@ def encode(args: list[bytes]) -> bytes:
     return b"".join(parts)
 
 
-class Connection:
+class ServerConnection:
     """One open connection; requests and replies alternate.
 
     ``auth_error``: the server's reply if it refused the password, else ``None``.
     """
 
-    def __init__(self, address: Address, password: bytes | None = None) -> None:
-        """Connect and authenticate. Raises ``CannotConnect`` or ``ConnectionLost``."""
+    def __init__(self, address: ServerAddress, password: bytes | None = None) -> None:
+        """Connect and authenticate. Raises ``ServerUnreachable`` or ``ServerConnectionLost``."""
         self.socket = address.open()
         self._stream = self.socket.makefile("rb")
         self._silent = address.tls is None
@@ -167,31 +166,32 @@ class Connection:
                 self.auth_error = answer
 
     def call(self, args: list[bytes]) -> Reply:
-        """Send a request and wait for its reply. Raises ``ConnectionLost``."""
+        """Send a request and wait for its reply. Raises ``ServerConnectionLost``."""
         self.send(args)
         return self.read()
 
     def send(self, args: list[bytes]) -> None:
-        """Send a request. Raises ``ConnectionLost``."""
+        """Send a request. Raises ``ServerConnectionLost``."""
         try:
             self.socket.sendall(encode(args))
         except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from error
+            raise ServerConnectionLost(error.strerror or str(error)) from error
 
     def read(self) -> Reply:
-        """Wait for the next reply. Raises ``ConnectionLost``, also for bytes that are not one."""
+        """Wait for the next reply. Raises ``ServerConnectionLost``, also for bytes that are not a
+        reply."""
         try:
             reply = read_reply(self._stream)
             self._silent = False
             return reply
         except EOFError:
             hint = _NO_WORD if self._silent else ""
-            raise ConnectionLost("Server closed the connection", hint) from None
+            raise ServerConnectionLost("Server closed the connection", hint) from None
         except TimeoutError as error:
-            raise ConnectionLost("no reply within --timeout") from error
+            raise ServerConnectionLost("no reply within --timeout") from error
         except (OSError, PeerError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise ConnectionLost(explained(why)) from error
+            raise ServerConnectionLost(explained(why)) from error
 
     def close(self) -> None:
         """Close it; may be called again."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status
+from disque_tx.cli.replies import ErrorReply, Pairs, Reply, StatusReply
 from disque_tx.text.quoting import quote
 
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
@@ -78,7 +78,7 @@ def formatted(reply: Reply, indent: bytes = b"", colour: bool = False) -> bytes:
     if isinstance(reply, ErrorReply):
         line = b"(error) " + _harmless(reply)
         return (b"\x1b[31m%b\x1b[0m\n" if colour else b"%b\n") % line
-    if isinstance(reply, Status):
+    if isinstance(reply, StatusReply):
         return _harmless(reply) + b"\n"
     if isinstance(reply, bytes):
         return quote(reply) + b"\n"

@@ -8,7 +8,7 @@ GROUPS: Final = ("connection", "server", "cluster", "queues", "jobs")
 LOCAL_WORDS: Final = ("HELP", "QUIT", "EXIT", "CLEAR", "CONNECT")
 
 
-class Entry:
+class Topic:
     """One command, or one subcommand. ``params``: its arguments in order, optional ones in square
     brackets."""
 
@@ -28,82 +28,82 @@ _SCAN: Final = ("[cursor]", "[COUNT n]", "[BUSYLOOP]")
 _IDS: Final = ("[job-id ...]",)
 
 ENTRIES: Final = (
-    Entry("connection", "AUTH", ("password",), "Authenticate with the password of the server"),
-    Entry("connection", "PING", ("[message]",), "Check whether the server answers"),
-    Entry("connection", "QUIT", (), "Close the connection"),
-    Entry("connection", "CLIENT LIST", (), "List the connections of clients"),
-    Entry("connection", "CLIENT GETNAME", (), "Show the name of this connection"),
-    Entry("connection", "CLIENT SETNAME", ("name",), "Give this connection a name"),
-    Entry(
+    Topic("connection", "AUTH", ("password",), "Authenticate with the password of the server"),
+    Topic("connection", "PING", ("[message]",), "Check whether the server answers"),
+    Topic("connection", "QUIT", (), "Close the connection"),
+    Topic("connection", "CLIENT LIST", (), "List the connections of clients"),
+    Topic("connection", "CLIENT GETNAME", (), "Show the name of this connection"),
+    Topic("connection", "CLIENT SETNAME", ("name",), "Give this connection a name"),
+    Topic(
         "connection",
         "CLIENT KILL",
         ("[ip:port]", "[ID n]", "[ADDR ip:port]", "[TYPE normal]", "[SKIPME yes|no]"),
         "Close connections of clients",
     ),
-    Entry("connection", "CLIENT PAUSE", ("milliseconds",), "Suspend all clients for a while"),
-    Entry("connection", "CLIENT REPLY", ("ON|OFF|SKIP",), "Choose whether commands are answered"),
-    Entry("server", "INFO", ("[section]",), "Show figures and state of the server"),
-    Entry("server", "TIME", (), "Show the time of the server: seconds and microseconds"),
-    Entry("server", "COMMAND", (), "Describe all commands"),
-    Entry("server", "COMMAND COUNT", (), "Count the commands"),
-    Entry("server", "COMMAND INFO", ("[name ...]",), "Describe some commands"),
-    Entry("server", "CONFIG GET", ("pattern",), "Show settings whose names match"),
-    Entry("server", "CONFIG SET", ("name", "value"), "Change a setting while the server runs"),
-    Entry("server", "CONFIG REWRITE", (), "Write the current settings to the config file"),
-    Entry("server", "CONFIG RESETSTAT", (), "Set the statistics of INFO to zero"),
-    Entry("server", "MONITOR", (), "Show every command of every client as it arrives"),
-    Entry("server", "SLOWLOG GET", ("[count]",), "Show the latest slow commands"),
-    Entry("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
-    Entry("server", "SLOWLOG RESET", (), "Forget the slow commands"),
-    Entry("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
-    Entry("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
-    Entry("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),
-    Entry("server", "LATENCY DOCTOR", (), "Explain the delays in words"),
-    Entry("server", "LATENCY RESET", ("[event ...]",), "Forget delays, of all kinds or of some"),
-    Entry("server", "BGREWRITEAOF", (), "Rewrite the append only file without obsolete records"),
-    Entry("server", "SHUTDOWN", ("[REWRITE-AOF]",), "Stop the server"),
-    Entry("server", "LOADJOB", ("blob",), "Record of the append only file, not for clients"),
-    Entry("server", "DEBUG FLUSHALL", (), "Delete all jobs and queues of this node"),
-    Entry("server", "DEBUG LOADAOF", (), "Delete all jobs, then load the append only file"),
-    Entry("server", "DEBUG SLEEP", ("seconds",), "Suspend the whole server"),
-    Entry("server", "DEBUG ERROR", ("text",), "Answer with an error of your choice"),
-    Entry("server", "DEBUG STRUCTSIZE", (), "Show the sizes of internal structures"),
-    Entry("server", "DEBUG RESTART", ("[milliseconds]",), "Shut down and start again"),
-    Entry("server", "DEBUG CRASH-AND-RECOVER", ("[milliseconds]",), "Restart as after a crash"),
-    Entry("server", "DEBUG SEGFAULT", (), "Crash the server"),
-    Entry("server", "DEBUG ASSERT", (), "Crash the server by a failed assertion"),
-    Entry("server", "DEBUG OOM", (), "Crash the server as if memory had run out"),
-    Entry("cluster", "HELLO", (), "List this node and all others, with addresses and priorities"),
-    Entry("cluster", "CLUSTER MEET", ("ip", "port"), "Join this node with another one"),
-    Entry("cluster", "CLUSTER NODES", (), "List the known nodes and the state of their links"),
-    Entry("cluster", "CLUSTER INFO", (), "Show figures of the cluster"),
-    Entry("cluster", "CLUSTER MYID", (), "Show the ID of this node"),
-    Entry("cluster", "CLUSTER FORGET", ("node-id",), "Remove a node from the table of this one"),
-    Entry("cluster", "CLUSTER RESET", ("[SOFT|HARD]",), "Leave the cluster and delete all jobs"),
-    Entry("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set whether this node is leaving"),
-    Entry("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
-    Entry("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
-    Entry("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),
-    Entry("queues", "QSTAT", ("queue", "[WITHPAUSE]"), "Show figures and state of a queue"),
-    Entry(
+    Topic("connection", "CLIENT PAUSE", ("milliseconds",), "Suspend all clients for a while"),
+    Topic("connection", "CLIENT REPLY", ("ON|OFF|SKIP",), "Choose whether commands are answered"),
+    Topic("server", "INFO", ("[section]",), "Show figures and state of the server"),
+    Topic("server", "TIME", (), "Show the time of the server: seconds and microseconds"),
+    Topic("server", "COMMAND", (), "Describe all commands"),
+    Topic("server", "COMMAND COUNT", (), "Count the commands"),
+    Topic("server", "COMMAND INFO", ("[name ...]",), "Describe some commands"),
+    Topic("server", "CONFIG GET", ("pattern",), "Show settings whose names match"),
+    Topic("server", "CONFIG SET", ("name", "value"), "Change a setting while the server runs"),
+    Topic("server", "CONFIG REWRITE", (), "Write the current settings to the config file"),
+    Topic("server", "CONFIG RESETSTAT", (), "Set the statistics of INFO to zero"),
+    Topic("server", "MONITOR", (), "Show every command of every client as it arrives"),
+    Topic("server", "SLOWLOG GET", ("[count]",), "Show the latest slow commands"),
+    Topic("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
+    Topic("server", "SLOWLOG RESET", (), "Forget the slow commands"),
+    Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
+    Topic("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
+    Topic("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),
+    Topic("server", "LATENCY DOCTOR", (), "Explain the delays in words"),
+    Topic("server", "LATENCY RESET", ("[event ...]",), "Forget delays, of all kinds or of some"),
+    Topic("server", "BGREWRITEAOF", (), "Rewrite the append only file without obsolete records"),
+    Topic("server", "SHUTDOWN", ("[REWRITE-AOF]",), "Stop the server"),
+    Topic("server", "LOADJOB", ("blob",), "Record of the append only file, not for clients"),
+    Topic("server", "DEBUG FLUSHALL", (), "Delete all jobs and queues of this node"),
+    Topic("server", "DEBUG LOADAOF", (), "Delete all jobs, then load the append only file"),
+    Topic("server", "DEBUG SLEEP", ("seconds",), "Suspend the whole server"),
+    Topic("server", "DEBUG ERROR", ("text",), "Answer with an error of your choice"),
+    Topic("server", "DEBUG STRUCTSIZE", (), "Show the sizes of internal structures"),
+    Topic("server", "DEBUG RESTART", ("[milliseconds]",), "Shut down and start again"),
+    Topic("server", "DEBUG CRASH-AND-RECOVER", ("[milliseconds]",), "Restart as after a crash"),
+    Topic("server", "DEBUG SEGFAULT", (), "Crash the server"),
+    Topic("server", "DEBUG ASSERT", (), "Crash the server by a failed assertion"),
+    Topic("server", "DEBUG OOM", (), "Crash the server as if memory had run out"),
+    Topic("cluster", "HELLO", (), "List this node and all others, with addresses and priorities"),
+    Topic("cluster", "CLUSTER MEET", ("ip", "port"), "Join this node with another one"),
+    Topic("cluster", "CLUSTER NODES", (), "List the known nodes and the state of their links"),
+    Topic("cluster", "CLUSTER INFO", (), "Show figures of the cluster"),
+    Topic("cluster", "CLUSTER MYID", (), "Show the ID of this node"),
+    Topic("cluster", "CLUSTER FORGET", ("node-id",), "Remove a node from the table of this one"),
+    Topic("cluster", "CLUSTER RESET", ("[SOFT|HARD]",), "Leave the cluster and delete all jobs"),
+    Topic("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set whether this node is leaving"),
+    Topic("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
+    Topic("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
+    Topic("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),
+    Topic("queues", "QSTAT", ("queue", "[WITHPAUSE]"), "Show figures and state of a queue"),
+    Topic(
         "queues",
         "QSCAN",
         (*_SCAN, "[MINLEN n]", "[MAXLEN n]", "[IMPORTRATE n]"),
         "List the queues of this node, page by page",
     ),
-    Entry(
+    Topic(
         "queues",
         "PAUSE",
         ("queue", "[none|in|out|all|state|bcast|processes ...]"),
         "Stop jobs from coming into or going out of a queue, or resume it",
     ),
-    Entry(
+    Topic(
         "queues",
         "QCOUNT",
         ("queue", "[CLUSTER|PROCESSES]"),
         "Count the jobs of a queue by where they are",
     ),
-    Entry(
+    Topic(
         "queues",
         "QLIST",
         (
@@ -115,7 +115,7 @@ ENTRIES: Final = (
         ),
         "List queues with their counts, in order, page by page",
     ),
-    Entry(
+    Topic(
         "queues",
         "QFLUSH",
         (
@@ -126,19 +126,19 @@ ENTRIES: Final = (
         ),
         "End the jobs of a queue",
     ),
-    Entry(
+    Topic(
         "server",
         "ASK",
         ("NODE|PROCESSES|CLUSTER|node-id", "question", "[word ...]"),
         "Ask each process of the daemon, or each node, the same question",
     ),
-    Entry(
+    Topic(
         "queues",
         "QMOVE",
         ("from", "to", "[COUNT n]", "[ID job-id ...]", "[DEAD]"),
         "Move jobs of this node to another queue",
     ),
-    Entry(
+    Topic(
         "jobs",
         "ADDJOB",
         (
@@ -155,17 +155,17 @@ ENTRIES: Final = (
         ),
         "Put a job into a queue",
     ),
-    Entry(
+    Topic(
         "queues",
         "QPOLICY SET",
         ("pattern", "setting", "value", "[setting value ...]"),
         "Give the queues that match a pattern these settings",
     ),
-    Entry("queues", "QPOLICY DEL", ("pattern", "[setting ...]"), "Take settings from a pattern"),
-    Entry("queues", "QPOLICY REPAIR", (), "Number the table of policies anew on all nodes"),
-    Entry("queues", "QPOLICY LIST", ("[pattern]",), "List the settings of patterns"),
-    Entry("queues", "QPOLICY GET", ("queue",), "Show the settings in force for a queue"),
-    Entry(
+    Topic("queues", "QPOLICY DEL", ("pattern", "[setting ...]"), "Take settings from a pattern"),
+    Topic("queues", "QPOLICY REPAIR", (), "Number the table of policies anew on all nodes"),
+    Topic("queues", "QPOLICY LIST", ("[pattern]",), "List the settings of patterns"),
+    Topic("queues", "QPOLICY GET", ("queue",), "Show the settings in force for a queue"),
+    Topic(
         "jobs",
         "SCHEDULE SET",
         (
@@ -174,14 +174,14 @@ ENTRIES: Final = (
         ),
         "Add a job whenever it is due",
     ),
-    Entry("jobs", "SCHEDULE LIST", (), "List the schedules"),
-    Entry("jobs", "SCHEDULE GET", ("name",), "Show a schedule"),
-    Entry("jobs", "SCHEDULE DEL", ("name",), "Delete a schedule"),
-    Entry("jobs", "SCHEDULE REPAIR", (), "Number the table of schedules anew on all nodes"),
-    Entry("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
-    Entry("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
-    Entry("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),
-    Entry(
+    Topic("jobs", "SCHEDULE LIST", (), "List the schedules"),
+    Topic("jobs", "SCHEDULE GET", ("name",), "Show a schedule"),
+    Topic("jobs", "SCHEDULE DEL", ("name",), "Delete a schedule"),
+    Topic("jobs", "SCHEDULE REPAIR", (), "Number the table of schedules anew on all nodes"),
+    Topic("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
+    Topic("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
+    Topic("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),
+    Topic(
         "jobs",
         "GETJOB",
         (
@@ -195,26 +195,26 @@ ENTRIES: Final = (
         ),
         "Fetch jobs from queues, by name or by pattern, and wait if there are none",
     ),
-    Entry("jobs", "ACKJOB", _IDS, "Acknowledge jobs: they are done"),
-    Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may be delivered again"),
-    Entry("jobs", "DELJOB", _IDS, "Delete jobs from this node only"),
-    Entry(
+    Topic("jobs", "ACKJOB", _IDS, "Acknowledge jobs: they are done"),
+    Topic("jobs", "FASTACK", _IDS, "The same with less traffic; a job may be delivered again"),
+    Topic("jobs", "DELJOB", _IDS, "Delete jobs from this node only"),
+    Topic(
         "jobs",
         "NACK",
         ("[DELAY seconds]", "[REASON text]", "[job-id ...]"),
         "Give jobs back because processing them failed",
     ),
-    Entry("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
-    Entry("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
-    Entry("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),
-    Entry("jobs", "SHOW", ("job-id",), "Show everything about a job"),
-    Entry(
+    Topic("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
+    Topic("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
+    Topic("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),
+    Topic("jobs", "SHOW", ("job-id",), "Show everything about a job"),
+    Topic(
         "jobs",
         "WAITJOB",
         ("job-id", "[TIMEOUT milliseconds]"),
         "Wait until a job has ended, and how",
     ),
-    Entry(
+    Topic(
         "jobs",
         "JSCAN",
         (
@@ -239,7 +239,7 @@ A number before a command repeats it: 5 PING
 """
 
 
-def find(topic: str) -> list[Entry]:
+def find(topic: str) -> list[Topic]:
     """The entries of ``@group``, of a command with all its subcommands, or of one subcommand."""
     topic = " ".join(topic.upper().split())
     if topic.startswith("@"):
@@ -257,7 +257,7 @@ def render(topic: str, colour: bool = False) -> str:
     return "\n".join([""] + [_describe(entry, colour) for entry in entries] + [""])
 
 
-def _describe(entry: Entry, colour: bool) -> str:
+def _describe(entry: Topic, colour: bool) -> str:
     syntax = f"\x1b[1m{entry.name}\x1b[0m" if colour else entry.name
     syntax = " ".join((syntax, *entry.params))
     return f"  {syntax}\n  summary: {entry.summary}\n  group: {entry.group}\n"
@@ -273,7 +273,7 @@ def hint(line: str) -> str:
     return text if line.endswith(" ") or not text else " " + text
 
 
-def _remaining(entry: Entry, words: list[str]) -> list[str]:
+def _remaining(entry: Topic, words: list[str]) -> list[str]:
     rest = list(entry.params)
     values = 0
     for word in words:
@@ -289,7 +289,7 @@ def _begins_option(rest: list[str], word: str) -> bool:
     return any(param.strip("[]").split()[0] == word for param in rest)
 
 
-def _typed(words: list[str]) -> Entry | None:
+def _typed(words: list[str]) -> Topic | None:
     for size in (2, 1):
         name = " ".join(words[:size]).upper()
         for entry in ENTRIES:

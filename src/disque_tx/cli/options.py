@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.cli.connection import Address
+from disque_tx.cli.connection import ServerAddress
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class UsageError(DisqueError):
     """The command line is not valid; the text says which word is wrong."""
 
 
-class Options:
+class ClientOptions:
     """The parsed command line. ``mode``: ``command``, or the option that replaces one. ``form``: a
     form of output, or ``None`` for the default of the output device. ``others``: addresses of nodes
     for verbs without addresses of their own, from a URL or the environment."""
@@ -121,9 +121,11 @@ class Options:
         self.timeout_s: float | None = None
 
     @property
-    def address(self) -> Address:
+    def address(self) -> ServerAddress:
         """Where to connect. Raises ``UsageError`` for options of TLS that do not fit."""
-        return Address(self.host, self.port, self.unix, self.encryption, self.sni, self.timeout_s)
+        return ServerAddress(
+            self.host, self.port, self.unix, self.encryption, self.sni, self.timeout_s
+        )
 
     @property
     def encryption(self) -> TLS | None:
@@ -146,7 +148,7 @@ class Options:
         """The addresses, as ``host:port`` or ``unix:/path``, of nodes to begin with."""
         if self.unix is not None:
             return (f"unix:{os.path.abspath(self.unix)}",)
-        return self.others or (str(Address(self.host, self.port)),)
+        return self.others or (str(ServerAddress(self.host, self.port)),)
 
     @property
     def secret(self) -> str | None:
@@ -222,12 +224,12 @@ _URL: Final = "disque://"
 _UNRECOGNIZED: Final = "Unrecognized option or bad number of args for"
 
 
-def parse(argv: list[str], environ: Mapping[str, str]) -> Options:
+def parse(argv: list[str], environ: Mapping[str, str]) -> ClientOptions:
     """The options before the first word without a dash, which starts the command.
 
     Raises ``UsageError``.
     """
-    options = Options()
+    options = ClientOptions()
     if environ.get("DISQUE_PASSWORD"):
         options.password = os.fsencode(environ["DISQUE_PASSWORD"])
     if environ.get("DISQUE_ADDRESSES"):
@@ -242,7 +244,7 @@ def parse(argv: list[str], environ: Mapping[str, str]) -> Options:
     return options
 
 
-def _take(options: Options, words: list[str]) -> None:
+def _take(options: ClientOptions, words: list[str]) -> None:
     word = words.pop(0)
     if word == "-h" and not words:
         word = "--help"
@@ -269,7 +271,7 @@ def _take(options: Options, words: list[str]) -> None:
         options.mode = "intrinsic-latency"
 
 
-def _take_url(options: Options, url: str) -> None:
+def _take_url(options: ClientOptions, url: str) -> None:
     # Only this needs the module, and a one-shot command must start fast.
     from disque_tx.client.addresses import seeds
     from disque_tx.client.errors import BadAddress

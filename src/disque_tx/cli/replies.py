@@ -20,7 +20,7 @@ DEPTH_LIMIT: Final = 32
 _CHUNK: Final = 1024 * 1024
 
 
-class Status(bytes):
+class StatusReply(bytes):
     """A status word such as ``OK``, or a job ID."""
 
 
@@ -38,7 +38,7 @@ Reply: TypeAlias = "None | int | bytes | list[Reply]"
 def read_reply(stream: BinaryIO, depth: int = 0) -> Reply:
     """The next reply of ``stream``.
 
-    Raises ``EOFError`` when the stream ends first, ``PeerError`` when the bytes are no reply.
+    Raises ``EOFError`` when the stream ends first, ``PeerError`` when the bytes are not a reply.
     """
     line = _line(stream)
     kind, rest = line[:1], line[1:]
@@ -101,7 +101,7 @@ def _null(text: bytes) -> None:
 
 _AGGREGATES: Final[dict[bytes, int]] = {b"*": 1, b">": 1, b"%": 2}
 _SIMPLE: Final[dict[bytes, Callable[[bytes], Reply]]] = {
-    b"+": Status,
+    b"+": StatusReply,
     b"-": ErrorReply,
     b":": _number,
     b"_": _null,

@@ -20,7 +20,7 @@ class ClientError(DisqueError):
 
 
 class BadAddress(ClientError, ValueError):
-    """This is not the address of a node."""
+    """The text is not the address of a node."""
 
 
 class CannotConnect(ClientError):
@@ -186,7 +186,7 @@ class AlreadyAcknowledged(Refused):
 
 
 class BadJobId(Refused):
-    """This is not the ID of a job (BADID)."""
+    """The text is not the ID of a job (BADID)."""
 
     advice = "Pass an ID as add_job returned it, 40 characters."
 

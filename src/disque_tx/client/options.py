@@ -88,15 +88,15 @@ class AddOptions:
         return self.retry_s == 0
 
     def with_replicate(self, replicate: int | None) -> AddOptions:
-        """The same options with this number of copies, unless it is ``None``; with RETRY 0 there
-        is always one copy (client protocol, section 14)."""
+        """A copy of the options with this number of copies, unless it is ``None``; with RETRY 0
+        there is always one copy (client protocol, section 14)."""
         if self.at_most_once:
             return attrs.evolve(self, replicate=1)
         return self if replicate is None else attrs.evolve(self, replicate=replicate)
 
     def retried_if_safe(self) -> AddOptions:
-        """The same options, with the job added again when the answer is lost, unless it must be
-        delivered at most once."""
+        """A copy of the options, with the job added again when the answer is lost, unless it must
+        be delivered at most once."""
         return attrs.evolve(self, retry_adds=not self.at_most_once)
 
 

@@ -73,7 +73,7 @@ def ask(server: Server, client: Client, argv: list[bytes]) -> None:
     node.overview.ask(client, words, scope, one)
 
 
-class Answers(Respondent):
+class LocalRespondent(Respondent):
     """Answers the questions of all nodes at this one."""
 
     def __init__(self, server: Server) -> None:
@@ -224,8 +224,8 @@ def _queued(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _bodies(server: Server, client: Client, argv: list[bytes]) -> None:
-    """BODIES longest beginning id ...: the size and the body of each; of those that are longer so
-    many bytes; as many as fit."""
+    """BODIES longest beginning id ...: the size and the body of each; of longer ones this number of
+    bytes; as many as fit."""
     longest, beginning = integer(argv[1]), integer(argv[2])
     if longest < 0 or beginning < 0:
         raise syntax_error()

@@ -17,7 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.leases import NEVER_MS
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import IN_HAND, Job
@@ -35,7 +35,7 @@ _COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"work
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Guard:
+class CommandGate:
     """What every operation passes before and after it is executed."""
 
     def permit(self, client: Client, command: Command) -> None:
@@ -43,7 +43,7 @@ class Guard:
         raise NotImplementedError
 
     def account(self, client: Client, command: Command, words: list[bytes]) -> None:
-        """It was executed: count it, and serve clients that wait."""
+        """Count an executed operation, and serve clients that wait."""
         raise NotImplementedError
 
 
@@ -65,7 +65,7 @@ class DirectProtocol(Output):
         self.unread_max: i64 = 1 << 20
 
     def feed(self, data: bytes) -> None:
-        """These bytes were received."""
+        """Keep received bytes until they are executed."""
         raise NotImplementedError
 
     def step(self) -> bool:
@@ -88,7 +88,7 @@ class DirectNode:
     """The node, for protocols within its turns. Its methods must be called within a turn, and raise
     ``CommandError`` when the node refuses."""
 
-    def __init__(self, server: Server, guard: Guard) -> None:
+    def __init__(self, server: Server, guard: CommandGate) -> None:
         self._node = server.node
         self._guard = guard
         table = {command.name: command for command in server.registry.table}
@@ -201,7 +201,7 @@ class DirectNode:
         return held
 
     def check_enqueue(self, client: Client) -> None:
-        """The same for :meth:`make_ready`."""
+        """Raise ``CommandError`` when :meth:`make_ready` cannot be executed now."""
         self._guard.permit(client, self._enqueue)
 
     def make_ready(self, client: Client, job: Job) -> bool:
@@ -274,7 +274,7 @@ class DirectNode:
         self._node.leases.restart(job)
 
 
-class _Returning(Task):
+class _Returning(SlicedTask):
     """Puts back the jobs of a client."""
 
     __slots__ = ("_at", "_jobs", "_node")

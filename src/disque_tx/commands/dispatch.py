@@ -11,10 +11,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.asking import Answers
+from disque_tx.commands.asking import LocalRespondent
 from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.base.readonly import check_reader
-from disque_tx.commands.direct import DirectProtocol, Guard
+from disque_tx.commands.direct import CommandGate, DirectProtocol
 from disque_tx.commands.server.admin import monitor_line
 from disque_tx.core.base.client import (
     NOT_BLOCKED,
@@ -43,14 +43,14 @@ SHARE_NS: Final = 2_000_000
 TURN_NS: Final = 8_000_000
 
 
-class Dispatcher(Guard):
+class Dispatcher(CommandGate):
     """Runs requests. ``clock_ns``: a monotonic clock in nanoseconds."""
 
     def __init__(self, server: Server, registry: Registry, clock_ns: Callable[[], int]) -> None:
         self._server = server
         self._registry = registry
         self._node = server.node
-        self._node.overview.respondent = Answers(server)
+        self._node.overview.respondent = LocalRespondent(server)
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
         self._turn_ns: i64 = 0
@@ -96,7 +96,7 @@ class Dispatcher(Guard):
                 return True
 
     def drain_direct(self, client: Client, protocol: DirectProtocol) -> bool:
-        """The same for a protocol that works within turns."""
+        """Execute the complete requests of a protocol that works within turns."""
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
         stats = self._server.stats

@@ -15,21 +15,22 @@ from disque_tx.config.kinds import (
     Choice,
     Clamped,
     Keepalive,
-    Kind,
     Length,
-    Memory,
+    MemorySize,
     Number,
     NumberOrAuto,
     Octal,
     Password,
     Path,
     Text,
+    ValueKind,
     YesNo,
 )
 from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits, Prefixes
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
 from disque_tx.config.units import INT64_MAX, INT64_MIN
+from disque_tx.messages.limits import PORT_MAX, REPLICATE_MAX
 
 
 @attrs.frozen
@@ -38,7 +39,7 @@ class Directive:
     line."""
 
     name: str
-    kind: Kind[Any]
+    kind: ValueKind[Any]
     settable: bool = False
     in_file: bool = True
 
@@ -81,7 +82,7 @@ class Directive:
 
 
 _YES_NO: Final = YesNo()
-_PORT: Final = Number("Invalid port", 0, 65535)
+_PORT: Final = Number("Invalid port", 0, PORT_MAX)
 # The message does not contain the URL, which may have a password in it.
 _REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
@@ -132,10 +133,12 @@ _TABLE: Final = (
     Directive("requirepass", Password(), settable=True),
     Directive("readonly-password", Password(), settable=True),
     Directive("http-hosts", Hosts(), settable=True),
-    Directive("beanstalk-replicate", Number("Invalid number of copies", 0, 65_535), settable=True),
+    Directive(
+        "beanstalk-replicate", Number("Invalid number of copies", 0, REPLICATE_MAX), settable=True
+    ),
     Directive("beanstalk-max-job-size", Number("Invalid size of jobs", 1, 1 << 30), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
-    Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),
+    Directive("maxmemory", MemorySize(_MEMORY_MESSAGE, 1), settable=True),
     Directive(
         "maxmemory-policy",
         Choice(("acks", "noeviction"), "Invalid maxmemory policy"),
@@ -151,7 +154,7 @@ _TABLE: Final = (
     Directive(
         "auto-aof-rewrite-percentage", Number(_PERCENTAGE_MESSAGE, 0, INT64_MAX), settable=True
     ),
-    Directive("auto-aof-rewrite-min-size", Memory(_REWRITE_SIZE_MESSAGE), settable=True),
+    Directive("auto-aof-rewrite-min-size", MemorySize(_REWRITE_SIZE_MESSAGE), settable=True),
     Directive("aof-rewrite-incremental-fsync", _YES_NO, settable=True),
     Directive("aof-load-truncated", _YES_NO, settable=True),
     Directive("aof-enqueue-jobs-once", _YES_NO, settable=True),
@@ -171,7 +174,7 @@ _TABLE: Final = (
     Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
     Directive("cluster-bus-tls-key", _OPTIONAL_PATH),
     Directive("cluster-bus-tls-ca", _OPTIONAL_PATH),
-    Directive("cluster-link-buffer-limit", Memory(_LINK_BUFFER_MESSAGE), settable=True),
+    Directive("cluster-link-buffer-limit", MemorySize(_LINK_BUFFER_MESSAGE), settable=True),
     Directive(
         "slowlog-log-slower-than",
         Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
@@ -182,7 +185,7 @@ _TABLE: Final = (
     Directive("client-output-buffer-limit", OutputLimits(), settable=True),
     Directive("eventlog", _YES_NO, settable=True),
     Directive("eventlog-dir", _REQUIRED_PATH),
-    Directive("eventlog-rotate-size", Memory(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
+    Directive("eventlog-rotate-size", MemorySize(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
     Directive("eventlog-rotate-time", Number(_ROTATE_TIME_MESSAGE, 1), settable=True),
     Directive("eventlog-queues", _PATTERN, settable=True),
     Directive("eventlog-body", Choice(("no", "hash", "yes"), _BODY_MESSAGE), settable=True),

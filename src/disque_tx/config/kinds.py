@@ -47,7 +47,7 @@ def only(words: list[bytes]) -> bytes:
     return words[0]
 
 
-class Kind(Generic[T]):
+class ValueKind(Generic[T]):
     """How values of type ``T`` are written, as bytes of a file or of the protocol."""
 
     def parse(self, words: list[bytes]) -> T:
@@ -68,7 +68,7 @@ class Kind(Generic[T]):
 
 
 @attrs.frozen
-class YesNo(Kind[bool]):
+class YesNo(ValueKind[bool]):
     """``yes`` or ``no``, in any case."""
 
     def parse(self, words: list[bytes]) -> bool:
@@ -82,7 +82,7 @@ class YesNo(Kind[bool]):
 
 
 @attrs.frozen
-class Choice(Kind[str]):
+class Choice(ValueKind[str]):
     """One of a few words, in any case; kept in lower case."""
 
     words: tuple[str, ...]
@@ -99,7 +99,7 @@ class Choice(Kind[str]):
 
 
 @attrs.frozen
-class Number(Kind[int]):
+class Number(ValueKind[int]):
     """A whole number from ``low`` to ``high``; others are refused with ``message``.
 
     ``set_low``: the least number that CONFIG SET accepts, if not ``low``; it takes numbers below
@@ -177,7 +177,7 @@ class Keepalive(Number):
 
 
 @attrs.frozen
-class Memory(Kind[int]):
+class MemorySize(ValueKind[int]):
     """A number of bytes, which may be written with a unit; ``low`` is the least number allowed in
     the file."""
 
@@ -204,7 +204,7 @@ class Memory(Kind[int]):
 
 
 @attrs.frozen
-class Octal(Kind[int]):
+class Octal(ValueKind[int]):
     """Permission bits of a file."""
 
     def parse(self, words: list[bytes]) -> int:
@@ -218,7 +218,7 @@ class Octal(Kind[int]):
 
 
 @attrs.frozen
-class Text(Kind[str]):
+class Text(ValueKind[str]):
     """A string that fully matches ``pattern``. ``optional``: empty means 'none'."""
 
     message: str = "Invalid text"
@@ -245,7 +245,7 @@ class Path(Text):
 
 
 @attrs.frozen
-class Password(Kind[bytes]):
+class Password(ValueKind[bytes]):
     """A secret of at most 512 bytes; empty means none."""
 
     def parse(self, words: list[bytes]) -> bytes:

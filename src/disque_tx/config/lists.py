@@ -9,17 +9,17 @@ from typing import Final
 
 import attrs
 
-from disque_tx.config.kinds import WRONG_WORDS, Kind, Memory, Text, decode, encode, only
+from disque_tx.config.kinds import WRONG_WORDS, MemorySize, Text, ValueKind, decode, encode, only
 from disque_tx.config.units import parse_int, printable, show_memory
 from disque_tx.text.quoting import quote
 
 _HOST: Final = re.compile(rb"[0-9A-Za-z.:%_-]+")
 _NAME: Final = re.compile(rb"[0-9A-Za-z]([0-9A-Za-z._-]{0,252}[0-9A-Za-z])?")
-_SIZE: Final = Memory("A memory size can't be negative")
+_SIZE: Final = MemorySize("A memory size can't be negative")
 
 
 @attrs.frozen
-class Addresses(Kind[list[str]]):
+class Addresses(ValueKind[list[str]]):
     """Addresses to listen on; none means all."""
 
     def parse(self, words: list[bytes]) -> list[str]:
@@ -40,7 +40,7 @@ class Addresses(Kind[list[str]]):
 
 
 @attrs.frozen
-class Prefixes(Kind[list[str]]):
+class Prefixes(ValueKind[list[str]]):
     """Key prefixes of work queues."""
 
     def parse(self, words: list[bytes]) -> list[str]:
@@ -56,7 +56,7 @@ class Prefixes(Kind[list[str]]):
 
 
 @attrs.frozen
-class Hosts(Kind[list[str]]):
+class Hosts(ValueKind[list[str]]):
     """Names of hosts, without ports."""
 
     def parse(self, words: list[bytes]) -> list[str]:
@@ -95,7 +95,7 @@ class Ip(Text):
 
 
 @attrs.frozen
-class Networks(Kind[list[str]]):
+class Networks(ValueKind[list[str]]):
     """Addresses and networks ``address/prefix``; none, or ``*``, means all."""
 
     def parse(self, words: list[bytes]) -> list[str]:
@@ -131,7 +131,7 @@ class OutputLimit:
 
 
 @attrs.frozen
-class OutputLimits(Kind[OutputLimit]):
+class OutputLimits(ValueKind[OutputLimit]):
     """``normal <hard> <soft> <seconds>``; CONFIG SET takes several in one string (P25)."""
 
     def parse(self, words: list[bytes]) -> OutputLimit:

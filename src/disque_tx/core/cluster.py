@@ -21,10 +21,10 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.turn import Turn
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
-from disque_tx.core.nodes.duplicateids import has_twin
+from disque_tx.core.nodes.duplicateids import has_duplicate
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
@@ -44,9 +44,9 @@ class Cluster:
     """``node_timeout_ms``: how long a node may be silent.
 
     ``random``: a number in [0, 1) per call. ``tables``: what goes with every PING, ``None`` for
-    nothing. ``keys``: who looks after keys, which is to notice changes. Links to
-    make and to close go to the outbox; whoever makes them reports by :meth:`link_up` or
-    :meth:`link_failed`, and by :meth:`link_lost`.
+    nothing. ``keys``: the map of keepers, which must learn of changes. Links to make and to close
+    go to the outbox; whoever makes them reports by :meth:`link_up` or :meth:`link_failed`, and by
+    :meth:`link_lost`.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Cluster:
         random: Callable[[], float],
         *,
         tables: Exchanges | None = None,
-        keys: View | None = None,
+        keys: KeeperMap | None = None,
     ) -> None:
         self._turn: Turn = turn
         self.membership: Membership = membership
@@ -81,7 +81,7 @@ class Cluster:
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
         self._tables: Exchanges | None = tables
-        self._keys: View | None = keys
+        self._keys: KeeperMap | None = keys
         self._ticks: i64 = 0
 
     @property
@@ -109,7 +109,7 @@ class Cluster:
             self._each_second(entries)
         self._ticks += 1
         for entry in entries:
-            entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
+            entry.doubled = has_duplicate(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
                 self._watch(entry)
         membership.standing.tick(now_ms, self.node_timeout_ms)
@@ -163,7 +163,7 @@ class Cluster:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
         self._links.lost(link, self._turn.now_ms, self.node_timeout_ms)
 
-    def twins(self) -> int:
+    def duplicate_ids(self) -> int:
         """How many nodes, this one among them, have an ID that another process uses, too."""
         others = len([entry for entry in self.membership.nodes.values() if entry.doubled])
         return others + (1 if self.membership.standing.doubled else 0)
@@ -187,7 +187,7 @@ class Cluster:
         if is_that_node:
             known = self._peers.entry(message.sender)
             if known is not None:
-                self._links.forgive(known)
+                self._links.reset_backoff(known)
         return is_that_node
 
     def _bind_own(self, link: Link, entry: NodeEntry, message: Message) -> bool:

@@ -16,9 +16,9 @@ from mypy_extensions import i64
 
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.counting.requests import Overview
+from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
-from disque_tx.core.getting.patterndemand import Asking
+from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import PAUSE_ALL
@@ -74,8 +74,8 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        asking: Asking,
-        overview: Overview,
+        pattern_demand: PatternDemand,
+        overview: QueueQueries,
         *,
         keys: Keys,
     ) -> None:
@@ -85,10 +85,10 @@ class Inbox:
         self._replication = replication
         self._holders = holders
         self._acks = holders.acks
-        self._federation = asking.federation
+        self._federation = pattern_demand.federation
         self._exchanges = state.exchanges
         self._overview = overview
-        self._asking = asking
+        self._pattern_demand = pattern_demand
         self._keys = keys
         self._pausing = state.pausing
         #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
@@ -166,7 +166,7 @@ class Inbox:
     def _matching_needed(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """NEEDMATCH."""
         assert isinstance(message, QueryMessage)
-        self._asking.give(sender, message)
+        self._pattern_demand.give(sender, message)
 
     def _questioned(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """QUERY, REPORT."""

@@ -21,27 +21,27 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import NEVER_MS, Part
 from disque_tx.core.base.schedule import earlier
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.counting.requests import Overview
+from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.delivery.overflow import Overflow
 from disque_tx.core.delivery.serving import Serving
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.getting import GetRequest, Getting
-from disque_tx.core.getting.leases import Leases
-from disque_tx.core.getting.unblocking import Releasing, leaving
+from disque_tx.core.getting.leases import ListenerLeases
+from disque_tx.core.getting.unblocking import Unblocking, leaving
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.recurring.recurring import Recurring
-from disque_tx.core.redelivery.deadletters import DeadLetters
+from disque_tx.core.redelivery.deadletters import DeadLetterMaker
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
-from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.redelivery.retries import BY_POLICY, Retries
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
@@ -91,24 +91,24 @@ class Node:
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self.clocks = state.clocks
         self.recurring = Recurring(state, self._adding)
-        backoff = Backoff(state, self.delivery)
-        successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
-        letters = DeadLetters(state, backoff, successors, self.acks)
-        self._successors = successors
+        backoff = RetryBackoff(state, self.delivery)
+        replacements = Replacements(state, self.delivery, backoff, self._adding, self.acks)
+        letters = DeadLetterMaker(state, backoff, replacements, self.acks)
+        self._replacements = replacements
         self._fanout = Fanout(state, self.delivery, self._adding)
-        self._retries = Retries(state, self.delivery, backoff, successors, letters)
-        self._moves = Moves(state, self.delivery, successors)
+        self._retries = Retries(state, self.delivery, backoff, replacements, letters)
+        self._moves = Moves(state, self.delivery, replacements)
         self.keys = Keys(state, self.delivery, self._adding)
-        self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
+        self._unblocking = Unblocking(state, self.delivery, self._moves, self.keys)
         self._serving = Serving(state, self.delivery)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self.pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
-        self.overview = Overview(state, self.acks)
+        self.overview = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
-        self.leases = Leases(state, self.delivery, self.getting, backoff)
-        parts = (self.replication, holders, self.getting.asking, self.overview)
+        self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
+        parts = (self.replication, holders, self.getting.pattern_demand, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
         self._awakening = Awakening(
             state, self.replication, self.delivery, self.acks, self._retries
@@ -119,7 +119,7 @@ class Node:
         """The parts of the node, in the order in which they have their turn."""
         return [
             self._awakening,
-            self._releasing,
+            self._unblocking,
             self.replication,
             self.overview,
             self._fanout,
@@ -127,7 +127,7 @@ class Node:
             self.keys,
             self._moves,
             self.recurring,
-            self._successors,
+            self._replacements,
             self._serving,
             self.jobs,
             self.queues,
@@ -208,7 +208,7 @@ class Node:
         once, or blocked until there are enough copies.
         """
         if self.membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         if self.policies.copying and self._fanout.add(client, request):
             return
         if request.unique is None:
@@ -296,7 +296,7 @@ class Node:
 
     def client_gone(self, client: Client) -> None:
         """The connection is lost: nothing is held for it any more, nor sent to it."""
-        self._releasing.gone(client)
+        self._unblocking.gone(client)
 
     def run_due(self) -> None:
         """Do what is due by now, a bounded part of it; the rest stays due."""
@@ -306,7 +306,7 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled or self.jobs.bonds.ended:
+        if self.waiters.settled or self.jobs.keys_by_job.ended:
             self.waiters.settle()
             self.keys.settle()
         if self.waiters.ready:
@@ -326,13 +326,13 @@ class Node:
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
         if self.membership.standing.aside:
-            self._releasing.waiting_for_jobs(standing_aside(), DUE_PER_TURN)
+            self._unblocking.waiting_for_jobs(identity_conflict_error(), DUE_PER_TURN)
         elif self.membership.leaving:
-            self._releasing.waiting_for_jobs(leaving(), DUE_PER_TURN)
+            self._unblocking.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:
         """Disconnect and return all clients that wait; jobs they wanted to add are given up."""
-        return self._releasing.all_clients(error)
+        return self._unblocking.all_clients(error)
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""

@@ -42,7 +42,7 @@ from disque_tx.messages.records import (
 
 
 def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
-    """Register a job from a LOADJOB record; ``False`` when there is not one job more by that.
+    """Register a job from a LOADJOB record. Returns whether the record added a new job.
 
     ``enqueue``: put it into its queue at once if it was queued when the record was written.
     Raises ``PeerError`` for a state that no log holds.
@@ -82,9 +82,9 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
         job.flags |= DELIVERED  # perhaps: no command may queue it again either
     node.jobs.add(job)
     if job.qtime_ms != 0 and job.delay_s > 0 and not job.flags & (BCAST_QUEUED | DELIVERED):
-        node.jobs.count_as(job, DELAYED)
+        node.jobs.set_whereabouts(job, DELAYED)
     elif _counts_here(node, job):
-        node.jobs.count_as(job, LOADED)
+        node.jobs.set_whereabouts(job, LOADED)
     if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         node.delivery.enqueue(job, BY_RESTART)
@@ -142,7 +142,7 @@ def resume(node: Node, job_id: bytes, away_ms: i64) -> bool:
         return False
     if job.place != NOWHERE and job.place != LOADED:
         return False
-    node.jobs.count_as(job, RESUMING)
+    node.jobs.set_whereabouts(job, RESUMING)
     job.flags |= BCAST_WILLQUEUE
     job.qtime_ms = min(job.qtime_ms, node.now_ms + RESUME_MS)
     node.jobs.reschedule(job)

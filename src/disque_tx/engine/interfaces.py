@@ -66,7 +66,7 @@ class IFiles(Interface):
         """The file holds ``data``: after a crash either the old or the new content is there."""
 
 
-class Reports(Protocol):
+class OperatorLog(Protocol):
     """Lines for the operator, by importance."""
 
     def verbose(self, text: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.tables.table import SharedTable
-from disque_tx.engine.interfaces import Reports
+from disque_tx.engine.interfaces import OperatorLog
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STOPPING: Final = "This node is shutting down, please connect to a different on
 Done = Callable[[Exception | None], object]
 
 
-class QueuedJobs(Protocol):
+class QueuedJobsFile(Protocol):
     """What is queued, from a clean stop to the next start."""
 
     def resume(self) -> bool:
@@ -45,7 +45,7 @@ class SyncedLog(Protocol):
     """The log of the jobs."""
 
     @property
-    def queued(self) -> QueuedJobs:
+    def queued(self) -> QueuedJobsFile:
         """What is queued, at a stop."""
 
     def flush_and_sync(self) -> None:
@@ -87,7 +87,7 @@ class Lifecycle:
         log: SyncedLog,
         turn: Callable[[], AbstractContextManager[Node]],
         host: Host,
-        reports: Reports,
+        reports: OperatorLog,
     ) -> None:
         self.member = False
         self._written = False

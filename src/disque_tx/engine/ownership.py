@@ -39,7 +39,7 @@ def claim(files: IFiles, path: str, may_be_new: bool = True) -> IFile:
 
 
 def claim_empty(files: IFiles, path: str) -> IFile:
-    """The same, with nothing in it."""
+    """Claim the file as :func:`claim` does, and empty it."""
     file = claim(files, path)
     try:
         file.truncate(0)
@@ -68,5 +68,5 @@ def claim_name(files: IFiles, path: str, aside: str) -> IFile:
 
 
 def in_use(path: str) -> OSError:
-    """Another node has the file."""
+    """The error for a file that another node uses."""
     return BlockingIOError(errno.EWOULDBLOCK, IN_USE, path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.queues.pausing import Pause
-from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.engine.interfaces import IFiles, OperatorLog
 from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.files.pauses import parse, render
@@ -28,7 +28,7 @@ def pauses_path(nodes_path: str) -> str:
 class PausesFile:
     """The file of one node."""
 
-    def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: Reports) -> None:
+    def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: OperatorLog) -> None:
         self.path = pauses_path(nodes_path)
         self._node = node
         self._files = files

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.tables.table import SharedTable
-from disque_tx.engine.interfaces import Reports
+from disque_tx.engine.interfaces import OperatorLog
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
     from disque_tx.commands.base.context import Server
     from disque_tx.config.lists import OutputLimit
 
-#: Memory that goes up and down around a threshold is reported once in so many milliseconds.
+#: Memory that goes up and down around a threshold is reported at most this often.
 PAUSE_MS: Final = 10_000
-#: What other nodes have changed is saved once in so many milliseconds.
+#: Changes received from other nodes are saved at most this often.
 TABLES_SAVED_MS: Final = 1_000
 _MEANINGS: Final = (
     "below 75 %: new jobs are kept on this node again",
@@ -38,7 +38,7 @@ class MemoryWatch:
     must not have to learn that from the programs that add jobs (client protocol, section 13.6).
     """
 
-    def __init__(self, memory: Memory, reports: Reports) -> None:
+    def __init__(self, memory: Memory, reports: OperatorLog) -> None:
         self._memory = memory
         self._reports = reports
         self._logged = 0
@@ -77,11 +77,11 @@ class TickingLog(Protocol):
 
     @property
     def loading(self) -> bool:
-        """It is being loaded."""
+        """Whether the log is being loaded."""
 
     @property
     def write_error(self) -> str:
-        """Why it does not hold what was recorded; empty when it does."""
+        """Why recorded jobs are missing from the log; empty when none are."""
 
     def tick(self) -> None:
         """Sync, retry and rewrite what is due."""
@@ -105,7 +105,7 @@ class KeptTable:
         self._save = save
         self._next_save_ms = 0
 
-    def keep(self, now_ms: int, wall_s: int, reports: Reports) -> None:
+    def keep(self, now_ms: int, wall_s: int, reports: OperatorLog) -> None:
         """Drop what was deleted long ago, and save what other nodes have changed: these have it
         already, so that can wait for a moment, and many changes are written at once."""
         table = self._table
@@ -129,7 +129,7 @@ class PeriodicWork:
         settings: PeriodicSettings,
         connections: Connections,
         log: TickingLog | None,
-        reports: Reports,
+        reports: OperatorLog,
     ) -> None:
         self._server = server
         self._node = server.node
@@ -146,7 +146,7 @@ class PeriodicWork:
         )
 
     def run(self) -> None:
-        """One run, within a turn."""
+        """Run the periodic work once, within a turn."""
         server, node = self._server, self._node
         server.stats.tick(node.now_ms)
         self._visit_clients()

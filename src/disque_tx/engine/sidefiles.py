@@ -7,7 +7,7 @@ from disque_tx.engine.interfaces import IFiles
 
 
 def read_whole(files: IFiles, path: str, bytes_max: int) -> bytes | None:
-    """Up to so many bytes of a file; ``None`` if there is none. ``OSError`` if it cannot be
+    """Up to this number of bytes of a file; ``None`` if there is none. ``OSError`` if it cannot be
     read."""
     try:
         file = files.open(path)

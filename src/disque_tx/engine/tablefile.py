@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.tables.table import SharedTable
-from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.engine.interfaces import IFiles, OperatorLog
 from disque_tx.engine.pausesfile import PausesFile
 from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
@@ -41,7 +41,7 @@ class TableFile:
         content: bytes,
         files: IFiles,
         nodes_path: str,
-        reports: Reports,
+        reports: OperatorLog,
     ) -> None:
         self._content = content
         self._what = content.lower().decode()
@@ -106,7 +106,7 @@ class TableFiles:
     """The files of all tables of one node. ``policies``, ``schedules``: one of them each.
     ``pauses``: which queues PAUSE paused, at this node alone."""
 
-    def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: Reports) -> None:
+    def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: OperatorLog) -> None:
         places = (files, nodes_path, reports)
         self.policies = TableFile(node, node.policy_table, POLICIES, *places)
         self.schedules = TableFile(node, node.timetable, SCHEDULES, *places)

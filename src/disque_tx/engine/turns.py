@@ -33,11 +33,11 @@ class Clients:
     """The connections of clients."""
 
     def resume(self, clients: list[Client]) -> None:
-        """These were unblocked: execute what they sent meanwhile."""
+        """Execute what clients sent while they were blocked."""
         raise NotImplementedError
 
     def flush(self, clients: list[Client]) -> bool:
-        """Send the replies to these; returns whether input waits for another turn."""
+        """Send the replies of these clients; returns whether input waits for another turn."""
         raise NotImplementedError
 
 
@@ -67,7 +67,7 @@ class OutgoingLinks:
         raise NotImplementedError
 
 
-class EventLog(Protocol):
+class TurnEventLog(Protocol):
     """The log of what happens to jobs."""
 
     def turn_ended(self) -> None:
@@ -111,7 +111,7 @@ class Turns:
         self.log: CommittedLog | None = None
         self.save_nodes: Callable[[], None] = server.node.membership.saved
         self.links: OutgoingLinks | None = None
-        self.eventlog: EventLog | None = None
+        self.eventlog: TurnEventLog | None = None
         self.deadlines: list[Deadline] = []
         self._server = server
         self._node = server.node
@@ -129,7 +129,7 @@ class Turns:
         log: CommittedLog,
         save_nodes: Callable[[], None],
         links: OutgoingLinks,
-        eventlog: EventLog | None,
+        eventlog: TurnEventLog | None,
     ) -> None:
         """Where the effects of turns go; before the first one."""
         self.log = log

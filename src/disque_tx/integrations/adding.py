@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 
 from disque_tx.client.options import AddOptions
+from disque_tx.messages.limits import REPLICATE_MAX, SECONDS_MAX
 
-_SECONDS_MAX: Final = (1 << 32) - 1
 #: Priorities are digits: 9 is the most urgent, 0 is the queue itself.
 PRIORITY_MAX: Final = 9
 #: What comes before the digit in the name of a queue.
@@ -19,7 +19,7 @@ PRIORITY_MARK: Final = "\x06"
 def whole_number(name: str, value: object, least: int, most: int) -> int:
     """The value of a setting.
 
-    :raises ValueError: it is no whole number, or out of its range.
+    :raises ValueError: it is not a whole number, or is out of its range.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f"{name} is a whole number from {least} to {most}, not {value!r}.")
@@ -41,22 +41,22 @@ class JobTerms:
 
     def __attrs_post_init__(self) -> None:
         for name, value, most in (
-            ("retry_s", self.retry_s, _SECONDS_MAX),
-            ("ttl_s", self.ttl_s, _SECONDS_MAX),
-            ("replicate", 1 if self.replicate is None else self.replicate, 65_535),
+            ("retry_s", self.retry_s, SECONDS_MAX),
+            ("ttl_s", self.ttl_s, SECONDS_MAX),
+            ("replicate", 1 if self.replicate is None else self.replicate, REPLICATE_MAX),
         ):
             whole_number(name, value, 1, most)
 
     def options(self, delay_s: float = 0, ttl_s: float | None = None) -> AddOptions:
         """How a job is added that may be delivered after ``delay_s``: nodes count whole seconds, so
         it is rounded up. ``ttl_s``: of this job."""
-        whole_s = min(math.ceil(max(0.0, delay_s)), _SECONDS_MAX - 1)
+        whole_s = min(math.ceil(max(0.0, delay_s)), SECONDS_MAX - 1)
         life_s = self.ttl_s if ttl_s is None else max(1, math.ceil(ttl_s))
         return AddOptions(
             replicate=self.replicate,
             delay_s=whole_s or None,
             retry_s=self.retry_s,
-            ttl_s=min(_SECONDS_MAX, whole_s + life_s),
+            ttl_s=min(SECONDS_MAX, whole_s + life_s),
         )
 
 

@@ -4,8 +4,8 @@ Cluster protocol, sections 3, 4 and 7. There are 16 types with five kinds of bod
 ``type`` tells which of the types it is. ``wire.bus`` turns them into bytes and back. Types from 32
 on are ours: the original ignores them, and is never sent one (cluster protocol, section 21).
 
-Five types are most of the traffic: REPLJOB, GOTJOB, SETACK, GOTACK, DELJOB. Where they are sent and
-received in numbers, they are no objects, but calls with their fields.
+Five types are most of the traffic: REPLJOB, GOTJOB, SETACK, GOTACK, DELJOB. Where many are sent and
+received, calls with their fields take the place of objects.
 """
 
 from __future__ import annotations

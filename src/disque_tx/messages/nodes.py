@@ -45,7 +45,7 @@ class NodeEntry:
     runs this program. ``start``: the number of the latest link of the process that is accepted as
     this node, 0 for an original; ``start_seen_ms``: when that last sent a message. ``twin_start``:
     the same of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since
-    when, when last, and from where that sends; ``doubled``: it does so now (see ``core/twins``).
+    when, when last, and from where that sends; ``doubled``: it does so now (see ``duplicateids``).
     ``newest_link``: the number that it gave of the latest link that it made to this node.
     ``clock_ms``: what its wall clock showed when the steady clock was zero, in unix milliseconds;
     ``clock_seen_ms``: when that was seen, 0 for never.
@@ -135,9 +135,9 @@ class Link:
     the other side connected. ``speaker``: the node ID that the other side uses, empty until a node
     that we know has sent a message. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
-    many numbered messages were sent on it (see ``busmessages``). ``number``: the other side's
+    many numbered messages were sent on it (see ``messages.bus``). ``number``: the other side's
     number of a link that it made, 0 if it gave none. ``features``: what it can do besides what the
-    original can, see ``busmessages``; 0 until it has shown that. ``muted``: the other side is
+    original can, see ``messages.bus``; 0 until it has shown that. ``muted``: the other side is
     another process than the node whose ID it uses.
     """
 

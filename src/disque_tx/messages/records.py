@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
+from disque_tx.messages.limits import U16_MAX, U32_MAX
 
 JOB_ID_LENGTH: Final = 40
 NODE_ID_LENGTH: Final = 40
@@ -27,8 +28,6 @@ STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
 BCAST_QUEUED: Final = 1
 BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
-_U16: Final = 0xFFFF
-_U32: Final = 0xFFFF_FFFF
 
 #: Bytes of what a protocol notes about a job, and of the name of the protocol.
 NOTE_BYTES_MAX: Final = 512
@@ -69,7 +68,7 @@ class Keyed(Linked):
 
 def hash32(key: bytes) -> i32:
     """The low 32 bits of the hash, as a signed number."""
-    low = i64(hash(key)) & 0xFFFF_FFFF
+    low = i64(hash(key)) & U32_MAX
     return i32(low if low < 0x8000_0000 else low - 0x1_0000_0000)
 
 
@@ -157,7 +156,7 @@ class JobRecord(Keyed):
     @property
     def delay_s(self) -> i64:
         """How long it is not delivered after it was added, in seconds."""
-        return i64(self._delay_s) & _U32
+        return i64(self._delay_s) & U32_MAX
 
     @delay_s.setter
     def delay_s(self, delay_s: i64) -> None:
@@ -166,7 +165,7 @@ class JobRecord(Keyed):
     @property
     def nacks(self) -> i64:
         """How often consumers returned it, up to 65535."""
-        return i64(self._nacks) & _U16
+        return i64(self._nacks) & U16_MAX
 
     @nacks.setter
     def nacks(self, count: i64) -> None:
@@ -175,7 +174,7 @@ class JobRecord(Keyed):
     @property
     def deliveries(self) -> i64:
         """How often it was queued again, up to 65535."""
-        return i64(self._deliveries) & _U16
+        return i64(self._deliveries) & U16_MAX
 
     @deliveries.setter
     def deliveries(self, count: i64) -> None:
@@ -185,7 +184,7 @@ class JobRecord(Keyed):
 @mypyc_attr(acyclic=True)
 class KeyEntry:
     """What one node knows about a key, as it travels and as it is stored. ``job_id``: the
-    job that has it. ``state``: see ``keymessages``. ``life_ms``: what is left of the life of that
+    job that has it. ``state``: see ``messages.keys``. ``life_ms``: what is left of the life of that
     job. ``keep_ms``: for how long the key is kept at least. ``born_ms``: when it was reserved, in
     unix milliseconds. In the log the other two are unix milliseconds, too."""
 

@@ -36,7 +36,7 @@ class Options(usage.Options):
         self.setdefault("directives", []).append(list(map(os.fsdecode, words)))
 
     def words(self) -> list[str]:
-        """The same arguments as ``disque-server`` would have."""
+        """The arguments that ``disque-server`` would have."""
         words = [self["config"]] if self["config"] else []
         for directive in self.get("directives", []):
             name, *values = directive

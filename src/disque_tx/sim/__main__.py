@@ -10,8 +10,15 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, checked_run, minimise, outcomes
-from disque_tx.sim.run import Run
+from disque_tx.sim.campaign import (
+    COVERAGE_RUNS,
+    SeedOutcome,
+    Summary,
+    checked_run,
+    minimise,
+    outcomes,
+)
+from disque_tx.sim.run import SimulatedRun
 from disque_tx.sim.stage.shape import DEAL, Shape, table
 
 #: Seeds that failed once; they are part of every campaign.
@@ -93,7 +100,7 @@ def _one(seed: int, shape: Shape | None, trace: bool) -> bool:
     return not breaches
 
 
-def _relevant_lines(run: Run, breaches: list[str]) -> list[str]:
+def _relevant_lines(run: SimulatedRun, breaches: list[str]) -> list[str]:
     """The last lines of the trace that speak of a job of the first breach, or all when none is."""
     job_id = breaches[0].split(":")[0]
     lines = [line for line in run.world.lines if job_id in line]
@@ -122,13 +129,13 @@ def _campaign(numbers: list[int], jobs: int, tries: int) -> bool:
     return not summary.failed and not missing
 
 
-def _report(failed: Outcome) -> None:
+def _report(failed: SeedOutcome) -> None:
     click.echo(f"\n{command(failed.seed)}")
     for breach in failed.breaches:
         click.echo(f"  BROKEN  {breach}")
 
 
-def _show_smaller(failed: Outcome, tries: int) -> None:
+def _show_smaller(failed: SeedOutcome, tries: int) -> None:
     """The first failure again, with less around it."""
     click.echo(f"\nSeed {failed.seed} made smaller:")
     _one(failed.seed, minimise(failed.seed, failed.shape, tries), False)

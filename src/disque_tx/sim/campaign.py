@@ -16,7 +16,7 @@ import attrs
 from disque_tx.messages.bustypes import BULK, OWN_TYPES, TYPE_NAMES, type_name
 from disque_tx.sim.checkers import all_checkers
 from disque_tx.sim.faults.plan import FAULTS
-from disque_tx.sim.run import Run
+from disque_tx.sim.run import SimulatedRun
 from disque_tx.sim.stage.shape import DEAL, Pair, Shape, pairs
 
 #: Every run with such a seed is made twice and must be the same both times.
@@ -29,7 +29,7 @@ _MESSAGES: Final = (*TYPE_NAMES, *[type_name(kind) for kind in range(OWN_TYPES, 
 
 
 @attrs.frozen
-class Outcome:
+class SeedOutcome:
     """One run. ``breaches``: none when all promises were kept. ``shape``: what was drawn."""
 
     seed: int
@@ -42,7 +42,7 @@ class Outcome:
     duplicates: int
 
 
-def outcome(seed: int) -> Outcome:
+def outcome(seed: int) -> SeedOutcome:
     """Make the run of a seed, twice if it is one of those."""
     first = _once(seed)
     if seed % REPEATED == 0:
@@ -53,11 +53,11 @@ def outcome(seed: int) -> Outcome:
     return first
 
 
-def _once(seed: int) -> Outcome:
+def _once(seed: int) -> SeedOutcome:
     run = checked_run(seed)
     breaches = run.execute()
     history = run.history
-    return Outcome(
+    return SeedOutcome(
         seed,
         run.shape,
         tuple(breaches),
@@ -69,7 +69,7 @@ def _once(seed: int) -> Outcome:
     )
 
 
-def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
     """The runs of the seeds, in order, ``jobs`` at a time."""
     if jobs == 1:
         yield from map(outcome, seeds)
@@ -89,9 +89,9 @@ class Summary:
     counters: Counter[str] = attrs.Factory(Counter)
     workloads: Counter[str] = attrs.Factory(Counter)
     pairs: Counter[Pair] = attrs.Factory(Counter)
-    failed: list[Outcome] = attrs.Factory(list)
+    failed: list[SeedOutcome] = attrs.Factory(list)
 
-    def add(self, one: Outcome) -> None:
+    def add(self, one: SeedOutcome) -> None:
         """Count a run."""
         self.runs += 1
         self.accepted += one.accepted
@@ -133,9 +133,9 @@ class Summary:
         return "\n".join(lines)
 
 
-def checked_run(seed: int, shape: Shape | None = None, keep_trace: bool = False) -> Run:
+def checked_run(seed: int, shape: Shape | None = None, keep_trace: bool = False) -> SimulatedRun:
     """The run of a seed, with all checkers; in this shape, if any is given."""
-    return Run(seed, all_checkers(), shape, keep_trace)
+    return SimulatedRun(seed, all_checkers(), shape, keep_trace)
 
 
 def fails(seed: int, shape: Shape) -> bool:

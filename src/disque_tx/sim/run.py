@@ -30,7 +30,7 @@ _SECOND: Final = 1_000_000
 DRAIN_S_MAX: Final = 1_500
 
 
-class Run(Stage):
+class SimulatedRun(Stage):
     """``verdicts``: what each checker found, by its name, once it is over."""
 
     def __init__(

@@ -11,7 +11,7 @@ class SparkError(DisqueError):
 
 
 class JavaMissing(SparkError):
-    """There is no Java that Spark runs on."""
+    """No Java was found that Spark runs on."""
 
 
 class BadOption(SparkError, ValueError):
@@ -56,7 +56,7 @@ class OutputOverlaps(PipelineError):
 
 
 class Conflict(PipelineError):
-    """Another process wrote to the table at the same time."""
+    """The table was written to by another process at the same time."""
 
 
 class ForeignData(PipelineError):

@@ -14,6 +14,7 @@ from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import BadAddress, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
 
 #: The IDs of a batch are part of its offset, some 45 bytes each.
@@ -24,7 +25,6 @@ DELIVERY_MODES: Final = ("direct", "staged")
 DEFAULT_TTL_S: Final = 86_400
 _FORMAT: Final = "disque"
 _PARTITIONS_MAX: Final = 10_000
-_SECONDS_MAX: Final = (1 << 32) - 1
 #: As GETJOB and SHOW take them; names are short in practice.
 _QUEUES_MAX: Final = 1000
 _TIMEOUT_S: Final = 10.0
@@ -197,11 +197,11 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         queue=checked.text("queue"),
         adding=AddOptions(
             timeout_ms=checked.number("disque.timeout", 1, 600_000) or 5000,
-            replicate=checked.number("disque.replicate", 1, 65_535),
-            delay_s=checked.number("delay", 0, _SECONDS_MAX),
-            retry_s=checked.number("retry", 0, _SECONDS_MAX),
-            ttl_s=checked.number("ttl", 1, _SECONDS_MAX),
-            maxlen=checked.number("disque.maxlen", 1, _SECONDS_MAX),
+            replicate=checked.number("disque.replicate", *REPLICATE_RANGE),
+            delay_s=checked.number("delay", *DELAY_RANGE),
+            retry_s=checked.number("retry", *RETRY_RANGE),
+            ttl_s=checked.number("ttl", *TTL_RANGE),
+            maxlen=checked.number("disque.maxlen", 1, U32_MAX),
             asynchronous=checked.boolean("disque.async", False),
         ),
         staged=checked.choice("deliveryMode", DELIVERY_MODES) == "staged",

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from disque_tx.client import Refused
 from disque_tx.client.requests.encoding import encoded
 from disque_tx.text.globs import escaped
-from disque_tx.worker.base.context import Client, DeliveredJob
+from disque_tx.worker.base.context import DeliveredJob, WorkerClient
 from disque_tx.worker.base.errors import BadHandlers
 from disque_tx.worker.tasks.policy import Backoff
 from disque_tx.worker.tasks.routes import is_pattern
@@ -124,7 +124,7 @@ def _pattern(queue: str) -> str:
     return escaped(encoded(queue)).decode("utf-8", "surrogateescape")
 
 
-def _taking(client: Client, queues: Sequence[str], **options: Any) -> Deferred[Any]:
+def _taking(client: WorkerClient, queues: Sequence[str], **options: Any) -> Deferred[Any]:
     """A request for jobs of queues, of which some may be patterns."""
     names = [queue for queue in queues if not is_pattern(queue)]
     if len(names) == len(queues):
@@ -133,7 +133,7 @@ def _taking(client: Client, queues: Sequence[str], **options: Any) -> Deferred[A
     return client.take(*names, match=patterns, **options)
 
 
-async def fetch(client: Client, order: Order, count: int) -> list[DeliveredJob]:
+async def fetch(client: WorkerClient, order: Order, count: int) -> list[DeliveredJob]:
     """Fetch up to ``count`` jobs, waiting until there is one. When cancelled, returns those that
     have arrived."""
     shared = order.shared()
@@ -149,7 +149,7 @@ async def fetch(client: Client, order: Order, count: int) -> list[DeliveredJob]:
     return await _fetch_named(client, order, count)
 
 
-async def _fetch_named(client: Client, order: Order, count: int) -> list[DeliveredJob]:
+async def _fetch_named(client: WorkerClient, order: Order, count: int) -> list[DeliveredJob]:
     jobs: list[DeliveredJob] = []
     try:
         for queues in order.tries():
@@ -176,7 +176,7 @@ class Fetcher:
 
     def __init__(
         self,
-        client: Client,
+        client: WorkerClient,
         order: Order,
         clock: IReactorTime,
         random: Random,

@@ -21,17 +21,17 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.worker.base.context import Client, Context, DeliveredJob, HeldJob
+from disque_tx.worker.base.context import Context, DeliveredJob, HeldJob, WorkerClient
 from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers, UnknownTask
 from disque_tx.worker.base.status import StatusReporter
 from disque_tx.worker.fetching import Fetcher, order_of
 from disque_tx.worker.running.processes import Processes
 from disque_tx.worker.running.running import Pool, Runner, RunnerCallbacks
-from disque_tx.worker.running.runs import Batches, JobFailure, Outcome, Run
+from disque_tx.worker.running.runs import Batches, JobFailure, Run, RunOutcome
 from disque_tx.worker.running.threads import Report, Threads
 from disque_tx.worker.running.watchdog import Watchdog
 from disque_tx.worker.settling.failures import FailureHandler
-from disque_tx.worker.settling.leases import Leases
+from disque_tx.worker.settling.leases import WorkerLeases
 from disque_tx.worker.settling.nodepolicies import NodePolicies
 from disque_tx.worker.settling.settling import Settler
 from disque_tx.worker.tasks.policy import Backoff, Policy
@@ -72,7 +72,7 @@ class Worker(Service):
 
     def __init__(
         self,
-        client: Client,
+        client: WorkerClient,
         handlers: Any,
         reactor: Any,
         *,
@@ -123,7 +123,7 @@ class Worker(Service):
 
     def _build(
         self,
-        client: Client,
+        client: WorkerClient,
         reactor: Any,
         random: Random,
         *,
@@ -145,7 +145,7 @@ class Worker(Service):
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
         self._batches = Batches(reactor, self._ready)
-        self._leases = Leases(reactor, self._lease_lost)
+        self._leases = WorkerLeases(reactor, self._lease_lost)
         self._settling = Settler(client, self._leases, reactor, self._ended, self._stranded, wall_s)
         self._failures = FailureHandler(
             self.worker_name,
@@ -285,7 +285,7 @@ class Worker(Service):
         self._runner.buffer.append(run)
         self._runner.start()
 
-    def _ran(self, outcomes: list[Outcome]) -> None:
+    def _ran(self, outcomes: list[RunOutcome]) -> None:
         for outcome in outcomes:
             if not outcome.late:
                 self._active -= len(outcome.run.held)
@@ -293,7 +293,7 @@ class Worker(Service):
                 self._settle(held, outcome)
         self._continue()
 
-    def _settle(self, held: HeldJob, outcome: Outcome) -> None:
+    def _settle(self, held: HeldJob, outcome: RunOutcome) -> None:
         if outcome.failed is not None:
             if not outcome.late:
                 self._failures.failed(held, outcome.failed)

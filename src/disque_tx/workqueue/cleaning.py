@@ -66,7 +66,7 @@ class Cleaner:
         return await self._give_back({i: -found[i] for i in reversed(found) if i in abandoned})
 
     async def deep(self) -> int:
-        """The same for every item. Returns how many were returned."""
+        """Return abandoned items, found by scanning all items. Returns their number."""
         returned = await self.light()
         cursor, first = b"0", True
         while first or cursor != b"0":
@@ -81,7 +81,7 @@ class Cleaner:
         return returned
 
     async def _confirmed(self, lost: set[bytes]) -> list[bytes]:
-        """Those that are not in main, at two checks ``settle_s`` apart."""
+        """Lost items that are not in the main queue at two checks, ``settle_s`` seconds apart."""
         lost = lost - await self._in_main(lost)
         if lost and self._settle_s:
             await deferLater(self._redis.reactor, self._settle_s)
@@ -96,14 +96,14 @@ class Cleaner:
         return cursor, [key[len(start) :] for key in keys]
 
     async def _abandoned(self, ids: Sequence[bytes]) -> set[bytes]:
-        """Those that have data and no lease."""
+        """Items that have data and no lease."""
         found: set[bytes] = set()
         for batch in _batches(ids):
             found.update(await self._redis.run(ABANDONED, self._lists, self._prefix, *batch))
         return found
 
     async def _in_main(self, ids: set[bytes]) -> set[bytes]:
-        """Those that are in the main queue."""
+        """Items that are in the main queue."""
         seen: set[bytes] = set()
         if ids:
             async for page in self._pages(self._lists[0]):

@@ -211,9 +211,9 @@ class WorkQueue:
 
     @deferred
     async def deep_clean(self) -> int:
-        """The same for all items, including those that are in no list any more. Returns how many.
-        Reads all keys of the database, in small pieces. Run it now and then: it finds the items of
-        programs that stopped between two commands.
+        """Return all abandoned items, including those that are in no list any more.
+        Returns how many. Reads all keys of the database, in small pieces. Run it now and then: it
+        finds the items of programs that stopped between two commands.
         """
         return await self._cleaner.deep()
 

@@ -6,7 +6,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.cluster.findings import Finding, findings, is_problem
-from disque_tx.cli.cluster.nodeview import NodeView, Survey
+from disque_tx.cli.cluster.nodeview import Survey, SurveyedNode
 from disque_tx.client.values import ClusterNode
 
 
@@ -15,14 +15,14 @@ def node(number: int, *flags: str, connected: bool = True) -> ClusterNode:
     return ClusterNode(str(number) * 40, f"10.0.0.{number}:7711", frozenset(flags), 0, 0, connected)
 
 
-def node_view(number: int, *others: ClusterNode, **info: str) -> NodeView:
+def node_view(number: int, *others: ClusterNode, **info: str) -> SurveyedNode:
     """The reply of a healthy node whose table contains these other nodes."""
     table = {other.id: other for other in (node(number, "myself"), *others)}
     fields = {"disque_version": "1.0-rc1", "eventlog_enabled": "0", **info}
-    return NodeView(f"10.0.0.{number}:7711", str(number) * 40, table, fields, 0, 0, 0.0)
+    return SurveyedNode(f"10.0.0.{number}:7711", str(number) * 40, table, fields, 0, 0, 0.0)
 
 
-def found(*views: NodeView, **silent: str) -> list[Finding]:
+def found(*views: SurveyedNode, **silent: str) -> list[Finding]:
     """The findings about these nodes; ``silent``: addresses without a reply, with the error."""
     return findings(Survey({view.id: view for view in views}, silent))
 
@@ -30,7 +30,7 @@ def found(*views: NodeView, **silent: str) -> list[Finding]:
 class FindingsTests(SynchronousTestCase):
     """``findings``."""
 
-    def only(self, what: str, *views: NodeView, problem: bool = True, **silent: str) -> None:
+    def only(self, what: str, *views: SurveyedNode, problem: bool = True, **silent: str) -> None:
         """Assert that there is exactly one finding, with this text."""
         (finding,) = found(*views, **silent)
         self.assertIn(what, finding.what)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.cluster.joining import others
-from disque_tx.cli.cluster.nodeview import NodeView
+from disque_tx.cli.cluster.nodeview import SurveyedNode
 from disque_tx.client.values import ClusterNode
 
 
@@ -22,6 +22,6 @@ class OthersTests(SynchronousTestCase):
         cannot answer."""
         table = [node("a", "myself"), node("b"), node("c"), node("d", "fail")]
         table += [node("e", "handshake"), node("f", connected=False)]
-        view = NodeView("10.0.0.1:97", "a", {each.id: each for each in table}, {}, 0, 0, 0.0)
-        named = NodeView("10.0.0.1:98", "b", {}, {}, 0, 0, 0.0)
+        view = SurveyedNode("10.0.0.1:97", "a", {each.id: each for each in table}, {}, 0, 0, 0.0)
+        named = SurveyedNode("10.0.0.1:98", "b", {}, {}, 0, 0, 0.0)
         self.assertEqual([f"10.0.0.1:{ord('c')}"], others([view, named]))

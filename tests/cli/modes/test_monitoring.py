@@ -7,7 +7,7 @@ import io
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.connection import CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.connection import ServerConnection, ServerConnectionLost, ServerUnreachable
 from disque_tx.cli.formatting import human_size
 from disque_tx.cli.modes.monitoring import (
     RefusedError,
@@ -54,16 +54,16 @@ class MonitoringTests(SynchronousTestCase):
         self.addCleanup(server.stop)
         return server
 
-    def connect(self, server: ScriptedServer) -> Connection:
+    def connect(self, server: ScriptedServer) -> ServerConnection:
         """A connection that is closed at the end of the test."""
-        connection = Connection(server.address)
+        connection = ServerConnection(server.address)
         self.addCleanup(connection.close)
         return connection
 
     def test_latency(self) -> None:
         """The line is redrawn after every round trip."""
         connection = self.connect(self.serve(b"+PONG\r\n", b"+PONG\r\n", CLOSE))
-        with self.assertRaises(ConnectionLost):
+        with self.assertRaises(ServerConnectionLost):
             latency(connection, self.out, Ticking(0.002), self.clock.advance, None)
         lines = self.out.getvalue().split(b"\x1b[0G\x1b[2K")
         self.assertEqual(b"min: 2, max: 2, avg: 2.00 (2 samples)", lines[-1])
@@ -72,7 +72,7 @@ class MonitoringTests(SynchronousTestCase):
     def test_latency_history(self) -> None:
         """When a period ends, its line stays, and the next one starts without samples."""
         connection = self.connect(self.serve(*[b"+PONG\r\n"] * 4, CLOSE))
-        with self.assertRaises(ConnectionLost):
+        with self.assertRaises(ServerConnectionLost):
             latency(connection, self.out, Ticking(1.0), self.clock.advance, 3.0)
         lines = self.out.getvalue().split(b"\n")
         self.assertTrue(
@@ -103,9 +103,9 @@ class MonitoringTests(SynchronousTestCase):
         server = self.serve(info(1), CLOSE, info(2), b"-ERR no\r\n")
         refusals = iter((False, True, True, False))
 
-        def connect() -> Connection:
+        def connect() -> ServerConnection:
             if next(refusals):
-                raise CannotConnect("away")
+                raise ServerUnreachable("away")
             return self.connect(server)
 
         with self.assertRaises(RefusedError):

@@ -7,28 +7,28 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.connection import Connection, ConnectionLost, encode
-from disque_tx.cli.modes.pipe import Pipe
+from disque_tx.cli.connection import ServerConnection, ServerConnectionLost, encode
+from disque_tx.cli.modes.pipe import PipeMode
 from tests.cli.double import CLOSE, ECHO, ScriptedServer
 
 MARK = b"\xff\r\n01234567890123456"
 
 
 class PipeTests(SynchronousTestCase):
-    """``Pipe``."""
+    """``PipeMode``."""
 
-    def pipe(self, data: bytes, *answers: bytes) -> Pipe:
+    def pipe(self, data: bytes, *answers: bytes) -> PipeMode:
         """A pipe that sends ``data`` to a server with this script."""
         self.server = ScriptedServer(*answers)
         self.addCleanup(self.server.stop)
-        connection = Connection(self.server.address)
+        connection = ServerConnection(self.server.address)
         self.addCleanup(connection.close)
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         os.write(writer, data)
         os.close(writer)
         self.out, self.err = io.BytesIO(), io.StringIO()
-        return Pipe(connection, reader, self.out, self.err, MARK)
+        return PipeMode(connection, reader, self.out, self.err, MARK)
 
     def test_counts(self) -> None:
         """All requests are sent, all replies counted, and the final PING is not one of them."""
@@ -61,4 +61,4 @@ class PipeTests(SynchronousTestCase):
     def test_lost_connection(self) -> None:
         """A connection closed by the server is an error."""
         pipe = self.pipe(encode([b"PING"]), CLOSE)
-        self.assertRaises(ConnectionLost, pipe.run, 30.0, lambda: 0.0)
+        self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.programs.aofscan import Report, next_good_record, scan
+from disque_tx.cli.programs.aofscan import ScanReport, next_good_record, scan
 from disque_tx.wire.files.aof import note_record
 
 NODE0 = (Path(__file__).parents[2] / "vectors" / "aof" / "node0.aof").read_bytes()
@@ -45,7 +45,7 @@ def job(
     return struct.pack("<I", len(payload) + surplus) + payload
 
 
-def check(data: bytes) -> Report:
+def check(data: bytes) -> ScanReport:
     return scan(io.BytesIO(data), len(data), lambda done: None)
 
 

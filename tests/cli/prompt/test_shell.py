@@ -7,7 +7,7 @@ import io
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.connection import Address, ConnectionLost
+from disque_tx.cli.connection import ServerAddress, ServerConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.prompt.shell import Quit, Shell
@@ -28,7 +28,7 @@ class ShellTests(SynchronousTestCase):
         self.addCleanup(self.server.stop)
         return self.shell_at(self.server.address, interactive)
 
-    def shell_at(self, address: Address, interactive: bool = True) -> Shell:
+    def shell_at(self, address: ServerAddress, interactive: bool = True) -> Shell:
         """A shell for this address."""
         style = Style("formatted")
         session = CommandSession(address, None, style, self.out, self.err, self.clock.advance)
@@ -44,7 +44,7 @@ class ShellTests(SynchronousTestCase):
 
     def test_server_is_down(self) -> None:
         """Without a server the shell continues and prints why the command failed."""
-        shell = self.shell_at(Address("127.0.0.1", unused_port()))
+        shell = self.shell_at(ServerAddress("127.0.0.1", unused_port()))
         shell.greet()
         shell.execute(b"PING")
         self.assertEqual(2, self.err.getvalue().count("Could not connect to Disque at 127.0.0.1"))
@@ -91,7 +91,7 @@ class ShellTests(SynchronousTestCase):
     def test_no_retry_without_a_user(self) -> None:
         """Without a user at the prompt, a lost connection ends the shell."""
         shell = self.shell(CLOSE, interactive=False)
-        self.assertRaises(ConnectionLost, shell.execute, b"PING")
+        self.assertRaises(ServerConnectionLost, shell.execute, b"PING")
 
     def test_time_of_slow_commands(self) -> None:
         """From half a second on, the duration is shown, but only to users at the prompt."""

@@ -11,7 +11,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.verbs.imports.beanstalk import address_of
-from disque_tx.cli.verbs.imports.outcome import ImportFailed
+from disque_tx.cli.verbs.imports.outcome import SourceFailed
 from disque_tx.cli.verbs.imports.rqjobs import CannotMove, RQCall, call_of
 
 
@@ -119,4 +119,4 @@ class AddressTests(SynchronousTestCase):
         ):
             self.assertEqual(expected, address_of(text))
         for text in ("", ":1", "a:b", "a:0", "a:99999"):
-            self.assertRaises(ImportFailed, address_of, text)
+            self.assertRaises(SourceFailed, address_of, text)

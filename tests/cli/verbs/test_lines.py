@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.verbs.jobs.lines import (
+    JobLine,
     NotAJob,
-    Record,
     as_body,
     as_json,
     as_readable,
@@ -47,7 +47,7 @@ class LineTests(SynchronousTestCase):
         known = attrs.evolve(details(1, retry_s, 0.0), ttl_s=ttl_s, replicate=3)
         found = parsed(as_json(Job(queue, "D-1", body, 1, 2), known))
         terms = AddOptions(retry_s=retry_s, ttl_s=max(1, ttl_s), replicate=3)
-        self.assertEqual(Record(queue, "D-1", body, terms), found)
+        self.assertEqual(JobLine(queue, "D-1", body, terms), found)
 
     @given(st.binary() | st.text().map(str.encode) | _OBJECTS)
     def test_no_jobs(self, line: bytes) -> None:

@@ -9,7 +9,7 @@ from disque_tx.commands.base.values import Status
 from disque_tx.commands.jobs.getjob import getjob
 from disque_tx.commands.jobs.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.core.jobs.letters import letter_body
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.messages.bus import QueueSignal
 from tests.commands.jobs.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
 from tests.core.bench import ME, make_job
@@ -77,7 +77,7 @@ class FederationTests(JobsCase):
         """For five seconds QSTAT names the nodes that sent jobs, and how many arrive per second."""
         queue = self.node.queues.obtain(b"q", self.node.now_ms)
         self.node.queues.obtain(b"r", self.node.now_ms)
-        queue.imports = ImportSchedule(self.node.now_ms)
+        queue.imports = QueueDemand(self.node.now_ms)
         for _ in range(10):
             queue.imports.note(B, self.node.now_ms)
         for after_ms, givers, rate in ((1_000, [B], 10), (4_001, [], 0)):
@@ -90,7 +90,7 @@ class FederationTests(JobsCase):
         """QSCAN IMPORTRATE finds the queues that import at least that many jobs per second."""
         for name, jobs in ((b"slow", 1), (b"fast", 100), (b"none", 0)):
             queue = self.node.queues.obtain(name, self.node.now_ms)
-            queue.imports = ImportSchedule(self.node.now_ms)
+            queue.imports = QueueDemand(self.node.now_ms)
             for _ in range(jobs):
                 queue.imports.note(B, self.node.now_ms)
         self.node.begin(self.node.now_ms + 1_000, self.node.wall_us)

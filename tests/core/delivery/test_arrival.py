@@ -8,9 +8,10 @@ from typing import Any
 
 from disque_tx.commands.base.values import ValueReplies
 from disque_tx.commands.jobs.jobs import show_job
-from disque_tx.core.delivery.arrival import ETIME_MAX, Arrivals
+from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.state.state import State
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.nodes import Link
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE
 from disque_tx.wire.bus.parser import BusParser
@@ -41,7 +42,7 @@ class ArrivalTests(PeerCase):
         job = self.arrived(peer_job(1, (B,)), 100)
         self.assertEqual(self.now_ms + 100_000, job.expire_ms)
         self.assertEqual(self.wall_us // 1_000_000 + 100, job.etime_s)
-        self.assertEqual(ETIME_MAX, self.arrived(peer_job(1, (B,)), ETIME_MAX).etime_s)
+        self.assertEqual(SECONDS_MAX, self.arrived(peer_job(1, (B,)), SECONDS_MAX).etime_s)
 
     def test_requeue(self) -> None:
         """RETRY and DELAY start again on arrival; with RETRY 0 it is queued only on request."""

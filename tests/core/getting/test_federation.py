@@ -220,15 +220,15 @@ class GiveTests(FederationCase):
         """Jobs that were given are remembered for as long as a message may be on its way, and no
         more than a bounded number of them."""
         jobs = [self.replicated(B, C) for _ in range(3)]
-        self.node.federation.given.limit = 1
+        self.node.federation.handovers.limit = 1
         for _ in jobs:
             self.receive_request(B)
-        given = self.sent_ids(B)
-        self.receive_signal(C, DELJOB, given[0])
+        handovers = self.sent_ids(B)
+        self.receive_signal(C, DELJOB, handovers[0])
         self.assertEqual([], self.sent_to(B))
         self.pass_ms(GIVEN_MS + 1)
         self.clear_sent()
-        self.receive_signal(C, DELJOB, given[1])
+        self.receive_signal(C, DELJOB, handovers[1])
         self.assertEqual([], self.sent_to(B))
 
     def test_giver_stays_holder(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.keys.keysbyjob import CERTAIN, DOUBTFUL, Bonds, Reservation
+from disque_tx.core.keys.keysbyjob import CERTAIN, DOUBTFUL, KeysByJob, Reservation
 from disque_tx.messages.keys import HELD
 from disque_tx.messages.records import ACKED, ACTIVE, DELIVERED
 from tests.core.bench import NodeCase, add_request
@@ -17,11 +17,11 @@ class GoneTests(NodeCase):
         job = next(iter(self.node.jobs.table.values()))
         job.flags, job.state = flags, state
         job.nodes = job.nodes[:1] * holders
-        bonds = Bonds()
-        bonds.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
-        bonds.gone(job)
+        keys_by_job = KeysByJob()
+        keys_by_job.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
+        keys_by_job.gone(job)
         self.node.delete([job.id])
-        ((job_id, certain),) = bonds.ended
+        ((job_id, certain),) = keys_by_job.ended
         self.assertEqual(job.id, job_id)
         return certain
 

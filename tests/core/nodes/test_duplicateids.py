@@ -78,7 +78,7 @@ class PeerTests(TwinCase):
         address."""
         self.both_ping(5)
         self.assertEqual(b"10.0.0.%d" % B[0], self.entry.ip)
-        self.assertEqual((True, 1), (self.entry.doubled, self.node.cluster.twins()))
+        self.assertEqual((True, 1), (self.entry.doubled, self.node.cluster.duplicate_ids()))
         self.assertEqual(COPY_IP, self.entry.twin_ip)
 
     def test_both_are_notified(self) -> None:
@@ -130,7 +130,7 @@ class PeerTests(TwinCase):
         """When the copy is stopped, the conflict is no longer reported."""
         self.both_ping(3)
         self.later(TIMEOUT_MS + 1_000)
-        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.twins()))
+        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.duplicate_ids()))
 
     def test_copy_takes_over(self) -> None:
         """When the node is stopped and its copy takes its place, the conflict is no longer
@@ -140,7 +140,7 @@ class PeerTests(TwinCase):
         self.ping(self.copy, SECOND)
         self.assertEqual(COPY_IP, self.entry.ip)
         self.later(1_000)
-        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.twins()))
+        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.duplicate_ids()))
 
     def test_original(self) -> None:
         """Nodes of the original do not number their starts, and may move as always."""

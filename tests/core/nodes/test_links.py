@@ -59,7 +59,7 @@ class LinksTests(SynchronousTestCase):
         self.wait_ms(1_000)
         self.links.call(self.entry, 1_199)
         self.assertEqual([], self.outbox.connects)
-        self.links.forgive(self.entry)
+        self.links.reset_backoff(self.entry)
         self.links.call(self.entry, 1_199)
         self.assertEqual([self.entry], self.outbox.connects)
         self.assertEqual(0, self.entry.attempts)

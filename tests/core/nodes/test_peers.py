@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.nodes.peers import Received
+from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.messages.bus import JobSignal, QueueSignal
 from disque_tx.messages.bustypes import DELJOB, ENQUEUE, PAUSE
 from disque_tx.messages.nodes import HANDSHAKE, LEAVING, MYSELF
@@ -76,34 +76,34 @@ def numbered(sender: bytes, epoch: int, serial: int) -> JobSignal:
 
 
 class ReceivedTests(SynchronousTestCase):
-    """``Received``."""
+    """``SeenSerials``."""
 
     @given(st.lists(st.tuples(st.sampled_from((B, C)), st.integers(1, 2), st.integers(1, 5))))
     def test_never_twice(self, arrivals: list[tuple[bytes, int, int]]) -> None:
         """Whatever is repeated or reordered, no message is processed twice."""
-        received = Received()
+        received = SeenSerials()
         accepted = [key for key in arrivals if received.first(numbered(*key))]
         self.assertEqual(len(set(accepted)), len(accepted))
 
     @given(st.integers(1, 2**63 - 1))
     def test_in_order(self, epoch: int) -> None:
         """On a connection that delivers once and in order, nothing is refused."""
-        received = Received()
+        received = SeenSerials()
         for serial in (1, 2, 3, 2**63 - 1):
             self.assertTrue(received.first(numbered(B, epoch, serial)))
 
     def test_originals(self) -> None:
         """Originals do not number their messages, which are always accepted."""
-        received = Received()
+        received = SeenSerials()
         for _ in range(2):
             self.assertTrue(received.first(numbered(B, 0, 0)))
 
     def test_bounded(self) -> None:
         """The number of remembered links is bounded; the least recently used ones go first."""
-        received = Received()
+        received = SeenSerials()
         received.first(numbered(B, 1, 1))
         received.first(numbered(B, 2, 1))
-        for epoch in range(Received.LINKS_MAX - 1):
+        for epoch in range(SeenSerials.LINKS_MAX - 1):
             received.first(numbered(C, epoch + 1, 1))
             received.first(numbered(B, 2, 2 + epoch))
         self.assertFalse(received.first(numbered(B, 2, 2)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from tests import profiles  # noqa: F401
 from tests.core.peerbench import B, C
 
@@ -17,7 +17,7 @@ class RateTests(SynchronousTestCase):
 
     def test_rate(self) -> None:
         """Jobs of this period and the previous one, per second, rounded up."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         for now_ms in (100, 200, 300, 1_100, 1_200):
             schedule.note(B, now_ms)
         self.assertEqual(3, schedule.rate(2_000))
@@ -25,19 +25,19 @@ class RateTests(SynchronousTestCase):
 
     def test_burst(self) -> None:
         """Jobs that arrive at the start of a period do not cause a division by zero."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         schedule.note(B, 0)
         self.assertEqual(20, schedule.rate(0))
 
     def test_end(self) -> None:
         """Five seconds after the start of the last period the rate is zero."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         schedule.note(B, 0)
         self.assertEqual((1, 0), (schedule.rate(5_000), schedule.rate(5_001)))
 
     def test_no_imports(self) -> None:
         """Requests alone do not count as imports."""
-        self.assertEqual(0, ImportSchedule(0).rate(10))
+        self.assertEqual(0, QueueDemand(0).rate(10))
 
 
 class RequestTests(SynchronousTestCase):
@@ -46,14 +46,14 @@ class RequestTests(SynchronousTestCase):
     @given(st.integers(0, 2_000), st.integers(0, 50))
     def test_range(self, jobs: int, givers: int) -> None:
         """The number is always between 5 and 100."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         for _ in range(jobs):
             schedule.note(B, 10)
         self.assertTrue(5 <= schedule.request(givers, 60) <= 100)
 
     def test_shared(self) -> None:
         """Several senders share what is needed per second."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         for _ in range(80):
             schedule.note(B, 0)
         self.assertEqual((80, 40), (schedule.request(1, 1_000), schedule.request(2, 1_000)))
@@ -62,7 +62,7 @@ class RequestTests(SynchronousTestCase):
 class PauseTests(SynchronousTestCase):
     """The intervals between requests (section 11.3)."""
 
-    def waits(self, schedule: ImportSchedule, everybody: bool, count: int) -> list[int]:
+    def waits(self, schedule: QueueDemand, everybody: bool, count: int) -> list[int]:
         """Milliseconds between ``count`` requests that are each sent as soon as allowed."""
         at_ms, waits = 0, []
         for _ in range(count):
@@ -82,7 +82,7 @@ class PauseTests(SynchronousTestCase):
     def test_everybody(self) -> None:
         """Requests to all nodes go out at once, then after 4, 8, 16, 30, 30 seconds,
         indefinitely."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         self.assertTrue(schedule.may_ask_all(0))
         waits = self.waits(schedule, True, 6)
         self.assertEqual([4_000, 8_000, 16_000, 30_000, 30_000, 30_000], waits)
@@ -92,7 +92,7 @@ class PauseTests(SynchronousTestCase):
     def test_givers(self) -> None:
         """Requests to recent senders go out after 50, 100, ... 1600, 2000 milliseconds,
         indefinitely."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         self.assertTrue(schedule.may_ask_givers(0))
         waits = self.waits(schedule, False, 8)
         self.assertEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000], waits)
@@ -101,7 +101,7 @@ class PauseTests(SynchronousTestCase):
 
     def test_job_arrives(self) -> None:
         """A job resets the interval for its sender, and a new sender the interval for all nodes."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         schedule.asked_all_ms = schedule.asked_givers_ms = 0
         schedule.all_attempts = schedule.givers_attempts = 4
         schedule.note(B, 0)
@@ -112,7 +112,7 @@ class PauseTests(SynchronousTestCase):
 
     def test_next(self) -> None:
         """The node wakes up exactly when the next request may be sent."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         self.assertEqual(1, schedule.next_ms(0))
         schedule.asked_all_ms = 0
         self.assertEqual(2_001, schedule.next_ms(0))
@@ -123,7 +123,7 @@ class PauseTests(SynchronousTestCase):
 
     def test_givers_are_forgotten(self) -> None:
         """A node that has sent nothing for five seconds is no recent sender."""
-        schedule = ImportSchedule(0)
+        schedule = QueueDemand(0)
         schedule.note(B, 0)
         schedule.note(C, 1_000)
         self.assertEqual([B, C], schedule.recent_givers(5_000))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.keys.reservation import left
-from disque_tx.core.unique.existence import Question
+from disque_tx.core.unique.existence import ExistenceQuestion
 from disque_tx.messages.bustypes import GOTJOB, KEY_ANSWER, KEY_COPY
 from disque_tx.messages.keys import GRANTED, HELD, TAKEN
 from disque_tx.messages.records import WAIT_REPL
@@ -21,7 +21,7 @@ class AuditTests(KeyCase):
         keys, now_ms = self.cluster.up[first].keys, self.cluster.now_ms
         entry = left(keys.reservations.by_key[b"k"], now_ms)
         missed, there, unknown = (
-            Question(keys._audit, number, [entry], complete)
+            ExistenceQuestion(keys._audit, number, [entry], complete)
             for number, complete in enumerate((True, True, False))
         )
         there.note(self.keepers()[1], job_id, HELD)

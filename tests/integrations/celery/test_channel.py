@@ -10,8 +10,8 @@ from kombu import Connection
 
 from disque_tx.client import ClientError
 from disque_tx.client.blocking import Disque, TakenJob
-from disque_tx.integrations.celery.channel import Channel
-from disque_tx.integrations.celery.fetcher import Fetcher
+from disque_tx.integrations.celery.channel import DisqueChannel
+from disque_tx.integrations.celery.fetcher import MessageFetcher
 from disque_tx.integrations.celery.messages import encoded
 from tests.client.scripted import HANG_UP
 from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
@@ -56,7 +56,7 @@ class ChannelTests(FrameworkCase):
             transport="disque_tx.integrations.celery.transport:Transport",
         )
         self.addCleanup(self.connection.release)
-        self.channel: Channel = self.connection.channel()
+        self.channel: DisqueChannel = self.connection.channel()
         self.channel.basic_qos(0, 1, False)
         broker = self.channel.broker
         broker.leases = self.held = self.leases(broker.client.servers)
@@ -159,7 +159,7 @@ class FetcherTests(FrameworkCase):
         self.scripted.answer("GETJOB", array(job()), NOTHING)
         client = Late(self.scripted.address)
         self.addCleanup(client.close)
-        fetcher = Fetcher(client, found.append)
+        fetcher = MessageFetcher(client, found.append)
         fetcher.want(["q"], 1)
         thread = fetcher._thread
         assert thread is not None
@@ -171,7 +171,7 @@ class FetcherTests(FrameworkCase):
         client = Disque(self.scripted.address)
         self.addCleanup(client.close)
         self.deliver(b"x")
-        fetcher = Fetcher(client, lambda jobs: fetcher.abandon())
+        fetcher = MessageFetcher(client, lambda jobs: fetcher.abandon())
         fetcher.want(["q"], 0)
         self.assertIsNone(fetcher._thread)
         fetcher.want(["q"], 3)

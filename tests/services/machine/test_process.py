@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.config.settings import Settings
 from disque_tx.services.machine.process import (
     ProcessInfo,
-    Watchdog,
+    SystemdWatchdog,
     build_id,
     notify,
     resident_bytes,
@@ -120,7 +120,7 @@ class WatchdogTests(ManagerCase):
         manager = self.manager(os.path.relpath(self.mktemp()))
         os.environ["WATCHDOG_USEC"] = "10000000"
         clock = Clock()
-        watchdog = Watchdog(clock)
+        watchdog = SystemdWatchdog(clock)
         watchdog.startService()
         clock.pump([1] * 20)
         watchdog.stopService()
@@ -134,7 +134,7 @@ class WatchdogTests(ManagerCase):
         os.environ["WATCHDOG_USEC"] = "10000000"
         clock = Clock()
         alive = [False]
-        watchdog = Watchdog(clock, lambda: alive[0])
+        watchdog = SystemdWatchdog(clock, lambda: alive[0])
         watchdog.startService()
         clock.pump([1] * 3)
         self.assertEqual([], self.received(manager))
@@ -147,7 +147,7 @@ class WatchdogTests(ManagerCase):
         """Without a watchdog period nothing is sent."""
         self.patch(os, "environ", {})
         clock = Clock()
-        watchdog = Watchdog(clock)
+        watchdog = SystemdWatchdog(clock)
         watchdog.startService()
         self.assertEqual([], clock.getDelayedCalls())
         watchdog.stopService()

@@ -7,7 +7,7 @@ from typing import Any
 from disque_tx.services.clients.view import NodeView
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.processes.channel import Message
-from disque_tx.services.processes.gathering import ENDED, TIMEOUT_S, Gathering
+from disque_tx.services.processes.gathering import ENDED, TIMEOUT_S, FigureGathering
 from tests.services.nodebench import NodeCase
 
 
@@ -18,7 +18,7 @@ class GatheringTests(NodeCase):
         super().setUp()
         self.sent: list[Message] = []
         view = NodeView(self.server, EventSinks(self.node), lambda: True)
-        self.gathering = Gathering(1, view, self.reactor, self.sent.append)
+        self.gathering = FigureGathering(1, view, self.reactor, self.sent.append)
         self.gathering.others = [2, 3]
 
     def figures(self) -> dict[str, Any]:

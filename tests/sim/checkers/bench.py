@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.stage.history import Delivered, JobRequest
+from disque_tx.sim.stage.history import JobRequest, RecordedDelivery
 
 #: Microseconds in a second.
 S = 1_000_000
@@ -30,7 +30,7 @@ class CheckerCase(SynchronousTestCase):
         """A delivery is received, a millisecond after the node sent it."""
         us = int(at_s * S)
         self.history.delivered.append(
-            Delivered(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
+            RecordedDelivery(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
         )
 
     def request(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:

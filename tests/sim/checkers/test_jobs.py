@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.jobs import EnoughCopies
-from disque_tx.sim.stage.history import Added, Flushed
+from disque_tx.sim.stage.history import Added, RecordedFlush
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 
@@ -20,7 +20,7 @@ class EnoughCopiesTests(CheckerCase):
     def flush(self, at_s: float) -> None:
         """The queue is emptied."""
         us = int(at_s * S)
-        self.history.flushes.append(Flushed(b"q", b"any", True, us, THERE, us + 1_000, 1, {}))
+        self.history.flushes.append(RecordedFlush(b"q", b"any", True, us, THERE, us + 1_000, 1, {}))
 
     def test_enough(self) -> None:
         """As many nodes as the client asked for."""

@@ -11,7 +11,7 @@ from disque_tx.sim.checkers.keys import (
     OneJobPerKey,
     OneLivingJobPerKey,
 )
-from disque_tx.sim.stage.history import Added, Delivered, JobRequest, NamedJob
+from disque_tx.sim.stage.history import Added, JobRequest, NamedJob, RecordedDelivery
 from disque_tx.sim.stage.workloads import workload_called
 from tests.sim.checkers.bench import HERE, CheckerCase, S
 
@@ -32,7 +32,7 @@ class KeyCase(CheckerCase):
 
     def take(self, job_id: bytes) -> None:
         """A client gets a job with the key."""
-        self.history.delivered.append(Delivered(KEY, job_id, b"q", HERE, S, S, 0, 0))
+        self.history.delivered.append(RecordedDelivery(KEY, job_id, b"q", HERE, S, S, 0, 0))
 
 
 class AtMostOnceTests(KeyCase):
@@ -155,7 +155,7 @@ class ReusedKeyCase(CheckerCase):
 
     def take(self, body: bytes) -> None:
         """The job is delivered."""
-        self.history.delivered.append(Delivered(body, b"D-" + body, b"q", HERE, S, S, 0, 0))
+        self.history.delivered.append(RecordedDelivery(body, b"D-" + body, b"q", HERE, S, S, 0, 0))
 
     def acknowledge(self, body: bytes, at_s: int) -> None:
         """The job is acknowledged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
-from disque_tx.sim.stage.history import Added, Counted, Flushed, Waited
+from disque_tx.sim.stage.history import Added, Counted, RecordedFlush, Waited
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 
@@ -27,7 +27,7 @@ class OverviewTests(CheckerCase):
         """A QFLUSH of the queue, for the one job at this node."""
         us = int(at_s * S)
         there = {HERE: {b"D"}}
-        flushed = Flushed(b"q", b"queued", False, us, HERE, us + 1_000, reply, there)
+        flushed = RecordedFlush(b"q", b"queued", False, us, HERE, us + 1_000, reply, there)
         self.history.flushes.append(flushed)
 
     def test_reason(self) -> None:

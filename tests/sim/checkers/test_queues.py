@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
-from disque_tx.sim.stage.history import Added, Paused
+from disque_tx.sim.stage.history import Added, RecordedPause
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 
@@ -14,10 +14,10 @@ class PausedTests(CheckerCase):
 
     def pause(
         self, at_s: float, flags: int, node: bytes = HERE, everywhere: bool = False
-    ) -> Paused:
+    ) -> RecordedPause:
         """The queue is paused, with a reply a millisecond later."""
         us = int(at_s * S)
-        made = Paused(b"q", node, flags, everywhere, us, us + 1_000)
+        made = RecordedPause(b"q", node, flags, everywhere, us, us + 1_000)
         self.history.pauses.append(made)
         return made
 

@@ -11,7 +11,7 @@ from disque_tx.sim.actors.clients import request
 from disque_tx.sim.faults.plan import FaultPlan
 from disque_tx.sim.machines.interfaces import MachineSettings
 from disque_tx.sim.machines.machine import Machine
-from disque_tx.sim.world.network import Connection, Network
+from disque_tx.sim.world.network import Network, SimConnection
 from disque_tx.sim.world.world import World
 
 SECOND = 1_000_000
@@ -25,11 +25,11 @@ class Caller:
     def __init__(self, cluster: Cluster, machine: Machine) -> None:
         self._world = cluster.world
         self._reader = hiredis.Reader()
-        self._connections: list[Connection] = []
+        self._connections: list[SimConnection] = []
         cluster.network.connect(b"client", machine.ip, PORT, self._up, self._failed)
         self._world.run_for(10_000)
 
-    def _up(self, connection: Connection) -> None:
+    def _up(self, connection: SimConnection) -> None:
         connection.on_data = self._reader.feed
         self._connections.append(connection)
 

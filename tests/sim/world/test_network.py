@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.messages.bus import JobSignal
 from disque_tx.messages.bustypes import GOTJOB
-from disque_tx.sim.world.network import Connection, Network
+from disque_tx.sim.world.network import Network, SimConnection
 from disque_tx.sim.world.world import World
 from disque_tx.wire.bus.parser import encode
 
@@ -18,7 +18,7 @@ SECOND = 1_000_000
 class End:
     """One end of a connection, with the data it has read; ``pieces``: read by read."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SimConnection) -> None:
         self.connection = connection
         self.pieces: list[bytes] = []
         self.lost = False

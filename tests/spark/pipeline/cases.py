@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.runner import SETTINGS
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
 
@@ -57,7 +57,7 @@ class PipelineCase(SynchronousTestCase):
 
     def ids(self) -> list[tuple[str, str]]:
         """The source and ID of each event in the table, sorted."""
-        events = Table(self.spark, self.table).events()
+        events = EventTable(self.spark, self.table).events()
         rows = events.select("node", "boot", "seq").collect()
         return sorted((f"disque:{row.node}", f"{row.boot}.{row.seq}") for row in rows)
 

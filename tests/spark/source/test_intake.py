@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.client.errors import AuthenticationRefused, CannotConnect
-from disque_tx.spark.source.intake import Intake
-from disque_tx.spark.source.leases import Leases
+from disque_tx.spark.source.intake import StreamIntake
+from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
 from tests.client.scripted import HANG_UP, ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of, fetched
@@ -15,9 +15,9 @@ _NONE = b"*-1\r\n"
 class IntakeTests(NodesTestCase):
     """One or more scripted nodes."""
 
-    def intake(self, *nodes: ScriptedNode, strict: bool = True) -> Intake:
+    def intake(self, *nodes: ScriptedNode, strict: bool = True) -> StreamIntake:
         """A driver with these nodes."""
-        return Intake(self.servers(*nodes), ["q"], Leases(), strict)
+        return StreamIntake(self.servers(*nodes), ["q"], SourceLeases(), strict)
 
     def test_acknowledged_when_stored(self) -> None:
         """A batch is acknowledged when the next one is requested, before jobs are fetched, and only

@@ -8,7 +8,7 @@ from typing import Any
 
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.source.leases import Heartbeat, Leases
+from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 
@@ -29,7 +29,7 @@ class LeasesTests(NodesTestCase):
         need no renewal."""
         node = self.node(WORKING=[b":60\r\n", b":6\r\n", b":0\r\n", b":60\r\n"])
         servers = self.servers(node)
-        leases = Leases()
+        leases = SourceLeases()
         leases.replace({address_of(node): IDS[:3]}, servers)
         self.assertEqual(2.0, leases.interval_s)
         self.renewed(node)
@@ -39,7 +39,7 @@ class LeasesTests(NodesTestCase):
     def test_nothing_to_renew(self) -> None:
         """Without jobs, or only with RETRY 0, there are no renewals."""
         node = self.node(WORKING=b":0\r\n")
-        leases = Leases()
+        leases = SourceLeases()
         leases.replace({address_of(node): IDS[:2]}, self.servers(node))
         self.assertIsNone(leases.interval_s)
         leases.replace({}, self.servers(node))
@@ -50,7 +50,7 @@ class LeasesTests(NodesTestCase):
         once."""
         node = self.node(WORKING=[_LATE, GONE, b"-ACKED done\r\n", b":60\r\n", _LATE])
         servers = self.servers(node)
-        leases = Leases()
+        leases = SourceLeases()
         with self.assertLogs("disque_tx.spark.source.leases", "WARNING") as logged:
             leases.replace({address_of(node): IDS[:4]}, servers)
             self.renewed(node)
@@ -63,7 +63,7 @@ class LeasesTests(NodesTestCase):
         """After a node was down for a while, its jobs are renewed again."""
         node = self.node(WORKING=b":60\r\n")
         servers = self.servers(node)
-        leases = Leases()
+        leases = SourceLeases()
         leases.replace({address_of(node): IDS[:1]}, servers)
         node.answer("WORKING", b"<hang up>")
         leases.renew(servers)
@@ -76,7 +76,7 @@ class LeasesTests(NodesTestCase):
         """When the next batch begins during a renewal, which runs in another thread, the jobs of
         the last one are not renewed again."""
         node = self.node(WORKING=b":60\r\n")
-        leases = Leases()
+        leases = SourceLeases()
         leases.replace({address_of(node): IDS[:1]}, self.servers(node))
         leases.renew(
             Overtaken(
@@ -121,7 +121,7 @@ class HeartbeatTests(NodesTestCase):
         self.assertEqual({IDS[0].encode()}, {words[1] for words in node.requests})
 
 
-class Failing(Leases):
+class Failing(SourceLeases):
     """Leases whose renewal may fail for a reason that nobody thought of. ``renewed``: set when one
     was tried after the first."""
 

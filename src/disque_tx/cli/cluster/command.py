@@ -9,12 +9,12 @@ import click
 
 from disque_tx.cli.cluster import downgrade, joining
 from disque_tx.cli.cluster.findings import Finding, findings, is_problem
-from disque_tx.cli.cluster.joining import Joining, NotJoined, causes
-from disque_tx.cli.cluster.nodeview import NodeView, Survey, basic_view, place, survey
+from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, causes
+from disque_tx.cli.cluster.nodeview import Survey, SurveyedNode, basic_view, place, survey
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
@@ -52,7 +52,7 @@ def command() -> None:
 @some_nodes
 @as_json_option
 @click.pass_obj
-def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
+def check(options: ClientOptions, nodes: tuple[str, ...], as_json: bool) -> int:
     """Check all nodes of the cluster; print what is wrong and what to do.
 
     Other nodes are found through the named ones. The exit status is 1 when there is a problem.
@@ -63,7 +63,7 @@ def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
     return 1 if any(map(is_problem, result)) else 0
 
 
-def _survey(options: Options, nodes: tuple[str, ...]) -> Survey:
+def _survey(options: ClientOptions, nodes: tuple[str, ...]) -> Survey:
     """The state of all nodes of a cluster. With TLS only named nodes are asked: the nodes do not
     know each other's TLS ports."""
     with Members(options) as members:
@@ -101,7 +101,7 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
 @as_json_option
 @output.as_csv
 @click.pass_obj
-def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
+def info(options: ClientOptions, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
     """Print a table of all nodes of the cluster. The exit status is 1 when one does not answer."""
     found = _survey(options, nodes)
     rows = [_row(view, found) for view in sorted(found.views.values(), key=lambda v: v.address)]
@@ -148,7 +148,7 @@ def _exact(found: Survey) -> list[dict[str, object]]:
     ]
 
 
-def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
+def _row(view: SurveyedNode, found: Survey) -> tuple[str, ...]:
     links = sum(node.connected for node in view.others)
     return (
         view.address,
@@ -163,7 +163,7 @@ def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
     )
 
 
-def _state(view: NodeView, found: Survey) -> str:
+def _state(view: SurveyedNode, found: Survey) -> str:
     """The node's flags, in its own table and in those of the others."""
     flags = set(view.flags)
     for other in found.views.values():
@@ -181,7 +181,7 @@ def _state(view: NodeView, found: Survey) -> str:
 @yes_option
 @_timeout
 @click.pass_obj
-def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
+def create(options: ClientOptions, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
     """Make a cluster of nodes that know no other nodes yet, or only each other.
 
     It may be repeated: nodes that already know each other stay as they are.
@@ -213,7 +213,9 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
 @yes_option
 @_timeout
 @click.pass_obj
-def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
+def meet(
+    options: ClientOptions, node: str, nodes: tuple[str, ...], yes: bool, timeout_s: float
+) -> None:
     """Add the other nodes, and all that they know, to the cluster of the first."""
     with Members(options) as members:
         views = _views(members, (node, *(each for each in nodes if each != node)), timeout_s)
@@ -224,7 +226,7 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
         _join(members, views, others, ids, question, yes=yes, timeout_s=timeout_s)
 
 
-def _views(members: Members, nodes: tuple[str, ...], timeout_s: float) -> list[NodeView]:
+def _views(members: Members, nodes: tuple[str, ...], timeout_s: float) -> list[SurveyedNode]:
     """The state of the nodes to join, in the order of ``nodes``."""
     found = joining.answering(members, nodes, timeout_s, lambda text: click.echo(text, err=True))
     if found.silent:
@@ -240,7 +242,7 @@ def _views(members: Members, nodes: tuple[str, ...], timeout_s: float) -> list[N
 
 def _join(
     members: Members,
-    views: list[NodeView],
+    views: list[SurveyedNode],
     others: list[str],
     ids: set[str],
     question: str,
@@ -258,7 +260,7 @@ def _join(
     for cause in why:
         click.echo(f"Note: {cause}", err=True)
     to_meet = [places[each] for each in addresses[1:]]
-    work = Joining(members, addresses[0], addresses + others, to_meet, ids, causes=why)
+    work = NodeJoining(members, addresses[0], addresses + others, to_meet, ids, causes=why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)
     click.echo(f"The {len(ids)} nodes know each other.")
@@ -269,7 +271,7 @@ def _join(
 @click.argument("node_id", metavar="NODE-ID")
 @yes_option
 @click.pass_obj
-def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
+def forget(options: ClientOptions, node: str, node_id: str, yes: bool) -> int:
     """Make all nodes of a cluster forget a node, which should be stopped before.
 
     A node that cannot be asked would bring it back a minute later. The exit status is 1 then.

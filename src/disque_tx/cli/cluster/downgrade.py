@@ -17,7 +17,7 @@ import click
 from disque_tx.cli.cluster.nodeview import basic_view, survey
 from disque_tx.cli.cluster.options import agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
@@ -110,7 +110,12 @@ def _some(names: tuple[str, ...]) -> str:
 @as_json_option
 @click.pass_obj
 def command(
-    options: Options, nodes: tuple[str, ...], only_check: bool, do: bool, yes: bool, as_json: bool
+    options: ClientOptions,
+    nodes: tuple[str, ...],
+    only_check: bool,
+    do: bool,
+    yes: bool,
+    as_json: bool,
 ) -> int:
     """List what is lost when the nodes of the cluster are replaced by originals.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import QUEUES_MAX, NodeView, Survey
+from disque_tx.cli.cluster.nodeview import QUEUES_MAX, Survey, SurveyedNode
 from disque_tx.client.errors import printable
 
 #: From this part of maxmemory on, a node keeps no new jobs itself.
@@ -127,7 +127,7 @@ _BAD_FLAGS: Final = {
 }
 
 
-def _flags(view: NodeView) -> Iterator[Finding]:
+def _flags(view: SurveyedNode) -> Iterator[Finding]:
     for node in view.others:
         place = f"{printable(node.address)} ({node.id[:8]})"
         bad = node.flags & set(_BAD_FLAGS)
@@ -142,7 +142,7 @@ def _flags(view: NodeView) -> Iterator[Finding]:
             )
 
 
-def _bus(view: NodeView) -> Iterator[Finding]:
+def _bus(view: SurveyedNode) -> Iterator[Finding]:
     bus = view.listening("bus")
     if bus and all(map(_is_loopback, bus)) and not _is_loopback(view.address):
         yield Finding(
@@ -162,7 +162,7 @@ def _is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
-def _twins(view: NodeView) -> Iterator[Finding]:
+def _twins(view: SurveyedNode) -> Iterator[Finding]:
     if view.info.get("cluster_standing_aside") == "yes":
         what = "stands aside: a process that was started earlier has its ID"
         yield Finding(
@@ -182,7 +182,7 @@ def _twins(view: NodeView) -> Iterator[Finding]:
         )
 
 
-def _leaving(view: NodeView) -> Iterator[Finding]:
+def _leaving(view: SurveyedNode) -> Iterator[Finding]:
     if "leaving" in view.flags:
         yield Finding(
             _NOTE,
@@ -192,7 +192,7 @@ def _leaving(view: NodeView) -> Iterator[Finding]:
         )
 
 
-def _original(view: NodeView) -> Iterator[Finding]:
+def _original(view: SurveyedNode) -> Iterator[Finding]:
     if "eventlog_enabled" not in view.info:
         yield Finding(
             _NOTE,
@@ -202,7 +202,7 @@ def _original(view: NodeView) -> Iterator[Finding]:
         )
 
 
-def _memory(view: NodeView) -> Iterator[Finding]:
+def _memory(view: SurveyedNode) -> Iterator[Finding]:
     used = view.number("used_memory")
     if view.maxmemory and used > _MEMORY_SHARE * view.maxmemory:
         yield Finding(
@@ -213,7 +213,7 @@ def _memory(view: NodeView) -> Iterator[Finding]:
         )
 
 
-def _paused(view: NodeView) -> Iterator[Finding]:
+def _paused(view: SurveyedNode) -> Iterator[Finding]:
     if view.paused:
         yield Finding(
             _NOTE,
@@ -223,7 +223,7 @@ def _paused(view: NodeView) -> Iterator[Finding]:
         )
 
 
-def _log(view: NodeView) -> Iterator[Finding]:
+def _log(view: SurveyedNode) -> Iterator[Finding]:
     for field, what in (
         ("aof_last_write_status", "cannot write its log"),
         ("aof_last_bgrewrite_status", "could not rewrite its log"),
@@ -238,7 +238,7 @@ def _log(view: NodeView) -> Iterator[Finding]:
         yield Finding(_PROBLEM, view.address, what, "The disk is too slow for the event log.")
 
 
-def _loading(view: NodeView) -> Iterator[Finding]:
+def _loading(view: SurveyedNode) -> Iterator[Finding]:
     if view.number("loading"):
         yield Finding(_PROBLEM, view.address, "is still loading its log", "Wait.")
 
@@ -249,7 +249,7 @@ _OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
     _clocks,
     _versions,
 )
-_OF_EACH: Final[tuple[Callable[[NodeView], Iterator[Finding]], ...]] = (
+_OF_EACH: Final[tuple[Callable[[SurveyedNode], Iterator[Finding]], ...]] = (
     _flags,
     _bus,
     _twins,

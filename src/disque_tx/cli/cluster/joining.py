@@ -13,8 +13,8 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import NodeView, basic_view
-from disque_tx.cli.verbs.base.members import Answers, Members
+from disque_tx.cli.cluster.nodeview import SurveyedNode, basic_view
+from disque_tx.cli.verbs.base.members import MemberAnswers, Members
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
@@ -109,7 +109,7 @@ def resolve_for_meet(given: str) -> MeetAddress:
         raise NotJoined(f"{given} cannot be reached any more: {error}.") from error
 
 
-class Joining:
+class NodeJoining:
     """Sends MEET for the nodes at ``places`` to ``first``, then polls all at ``addresses`` until
     each knows all of ``ids``. ``causes``: why that may not succeed. ``sleep`` and ``now_s``: clock,
     in seconds, for tests."""
@@ -165,7 +165,7 @@ class Joining:
         for place in self._places:
             node.cluster_meet(place.ip, place.port)
 
-    def _report(self, of: dict[str, NodeView], silent: dict[str, str], timeout_s: float) -> str:
+    def _report(self, of: dict[str, SurveyedNode], silent: dict[str, str], timeout_s: float) -> str:
         lines = [f"{address} does not answer: {why}" for address, why in silent.items()]
         for address, view in of.items():
             missing = ", ".join(sorted(self._ids - healthy(view)))
@@ -187,7 +187,7 @@ def answering(
     say: Callable[[str], object],
     sleep: Callable[[float], object] = time.sleep,
     now_s: Callable[[], float] = time.monotonic,
-) -> Answers[NodeView]:
+) -> MemberAnswers[SurveyedNode]:
     """The state of the nodes. Those that were just started have :data:`_START_S` to answer, or
     ``timeout_s`` if that is less."""
     patience_s = min(timeout_s, _START_S)
@@ -203,13 +203,13 @@ def answering(
         sleep(_POLL_S)
 
 
-def healthy(view: NodeView) -> set[str]:
+def healthy(view: SurveyedNode) -> set[str]:
     """The IDs of the nodes that it sees as healthy, itself included."""
     bad = {"handshake", "noaddr", "fail", "fail?"}
     return {node.id for node in view.table.values() if node.connected and not node.flags & bad}
 
 
-def others(views: list[NodeView]) -> list[str]:
+def others(views: list[SurveyedNode]) -> list[str]:
     """Addresses of all other nodes that these see as healthy."""
     asked = {view.id for view in views}
     found = {
@@ -221,6 +221,6 @@ def others(views: list[NodeView]) -> list[str]:
     return sorted(found.values())
 
 
-def is_joined(views: list[NodeView], ids: set[str]) -> bool:
+def is_joined(views: list[SurveyedNode], ids: set[str]) -> bool:
     """Whether each node already knows all of these."""
     return all(ids <= healthy(view) for view in views)

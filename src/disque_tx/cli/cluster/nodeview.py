@@ -24,7 +24,7 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 
 
 @attrs.frozen
-class NodeView:
+class SurveyedNode:
     """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
     in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening and Cluster where
     these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its first queues
@@ -55,7 +55,7 @@ class NodeView:
 
     @property
     def flags(self) -> frozenset[str]:
-        """Its own flags."""
+        """The node's flags in its own node table."""
         own = self.table.get(self.id)
         return frozenset() if own is None else own.flags - {"myself"}
 
@@ -70,18 +70,18 @@ class Survey:
     """The state of a cluster. ``views``: ID → state of the node. ``silent``: address → why there is
     no answer."""
 
-    views: dict[str, NodeView]
+    views: dict[str, SurveyedNode]
     silent: dict[str, str]
 
 
-def basic_view(node: Disque) -> NodeView:
+def basic_view(node: Disque) -> SurveyedNode:
     """The ID and the table of a node, without its figures."""
     own = node.cluster_my_id()
     table = {other.id: other for other in node.cluster_nodes()}
-    return NodeView(str(node.address()), own, table, node.info("server"), 0, 0, 0.0)
+    return SurveyedNode(str(node.address()), own, table, node.info("server"), 0, 0, 0.0)
 
 
-def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
+def view(node: Disque, now_s: Callable[[], float] = time.time) -> SurveyedNode:
     """The whole state of a node."""
     clock_s = _ahead_s(node, now_s)
     return attrs.evolve(
@@ -126,7 +126,7 @@ def _paused(node: Disque) -> int:
 def survey(
     members: Members,
     addresses: Iterable[str],
-    look: Callable[[Disque], NodeView] = view,
+    look: Callable[[Disque], SurveyedNode] = view,
     discover: bool = True,
 ) -> Survey:
     """Ask these nodes, then those that they list, and so on.
@@ -150,7 +150,7 @@ def survey(
     return found
 
 
-def _named(views: Iterable[NodeView], known: set[str]) -> set[str]:
+def _named(views: Iterable[SurveyedNode], known: set[str]) -> set[str]:
     """The addresses of nodes that others list and that are not known yet."""
     return {
         place(node)
@@ -161,6 +161,6 @@ def _named(views: Iterable[NodeView], known: set[str]) -> set[str]:
 
 
 def place(node: ClusterNode) -> str:
-    """Its address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
+    """A node's address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
     host, _, port = node.address.rpartition(":")
     return f"[{host}]:{port}" if ":" in host else node.address

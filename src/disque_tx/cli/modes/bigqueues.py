@@ -14,14 +14,14 @@ from typing import Final, TypeAlias
 import attrs
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.queues.figures import (
     COLUMNS,
-    Figures,
-    Rates,
+    JobRates,
+    QueueSummary,
     Sample,
     cells,
     rates,
@@ -69,14 +69,14 @@ class Longest:
 
 
 @attrs.frozen
-class Found:
+class LongestQueues:
     """The longest queues of a node. ``queues``: how many it has in all."""
 
     queues: int
     longest: list[Length]
 
 
-def survey(node: Disque, limit: int, queues: int, advance: Callable[[int], None]) -> Found:
+def survey(node: Disque, limit: int, queues: int, advance: Callable[[int], None]) -> LongestQueues:
     """The longest queues of one node, which has about ``queues``.
 
     :raises ScanInterrupted: the connection was lost.
@@ -94,10 +94,10 @@ def survey(node: Disque, limit: int, queues: int, advance: Callable[[int], None]
     except Refused:
         return _scanned(node, limit, advance)
     advance(queues)
-    return Found(queues, found)
+    return LongestQueues(queues, found)
 
 
-def _scanned(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
+def _scanned(node: Disque, limit: int, advance: Callable[[int], None]) -> LongestQueues:
     """All queues of a node that does not sort them."""
     longest = Longest(limit)
     queues = 0
@@ -108,12 +108,12 @@ def _scanned(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
         if stat is not None:
             queues += 1
             longest.add(name, stat.length)
-    return Found(queues, longest.found())
+    return LongestQueues(queues, longest.found())
 
 
 @click.command("--bigqueues")
 @click.pass_obj
-def command(options: Options) -> None:
+def command(options: ClientOptions) -> None:
     """Show the longest queues; see the options of ``disque``."""
     limit = options.queues_max or _QUEUES
     interval_s = _INTERVAL_S if options.interval_s is None else options.interval_s
@@ -122,7 +122,7 @@ def command(options: Options) -> None:
         queues = members.ask(addresses, _registered)
         with progress("queues", sum(queues.of.values())) as advance:
 
-            def surveyed(node: Disque) -> Found:
+            def surveyed(node: Disque) -> LongestQueues:
                 return survey(node, limit, queues.of.get(str(node.address()), 0), advance)
 
             found = members.ask(addresses, surveyed)
@@ -137,7 +137,11 @@ def _registered(node: Disque) -> int:
 
 
 def _show(
-    members: Members, found: dict[str, Found], limit: int, interval_s: float, form: str | None
+    members: Members,
+    found: dict[str, LongestQueues],
+    limit: int,
+    interval_s: float,
+    form: str | None,
 ) -> None:
     queues = [(*one, address) for address, node in found.items() for one in node.longest]
     places = [(address, name) for _, name, address in heapq.nlargest(limit, queues)]
@@ -154,7 +158,7 @@ def _show(
         for row in exact:
             output.document(row)
     elif form == "csv":
-        names = ("node", *values(Figures(""), Rates()))
+        names = ("node", *values(QueueSummary(""), JobRates()))
         output.csv(names, [row.values() for row in exact])
     else:
         output.show(("node", *COLUMNS), [(node, *cells(one, speed)) for node, one, speed in rows])
@@ -162,7 +166,7 @@ def _show(
         click.echo(f"{address}: {node.queues} queues", err=True)
 
 
-def _look(members: Members, places: list[Place]) -> dict[Place, Figures]:
+def _look(members: Members, places: list[Place]) -> dict[Place, QueueSummary]:
     """The figures of queues at nodes, in this order; without nodes that do not answer."""
     names: dict[str, list[str]] = {}
     for address, name in places:

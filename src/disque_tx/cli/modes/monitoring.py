@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO, Final
 
-from disque_tx.cli.connection import CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.connection import ServerConnection, ServerConnectionLost, ServerUnreachable
 from disque_tx.cli.formatting import human_size
 from disque_tx.cli.replies import ErrorReply
 
@@ -48,13 +48,13 @@ class LatencyWindow:
 
 
 def latency(
-    connection: Connection,
+    connection: ServerConnection,
     out: BinaryIO,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
     window_s: float | None,
 ) -> None:
-    """Measure PING every 10 ms until ``ConnectionLost`` is raised.
+    """Measure PING every 10 ms until ``ServerConnectionLost`` is raised.
 
     ``window_s``: length of a window; each has a line of its own. ``None``: one window.
     """
@@ -73,23 +73,24 @@ def latency(
 
 
 def stat(
-    connect: Callable[[], Connection],
+    connect: Callable[[], ServerConnection],
     out: BinaryIO,
     sleep: Callable[[float], None],
     interval_s: float,
 ) -> None:
     """Print a line of figures per interval, and connect again when the connection is lost.
 
-    Raises ``CannotConnect`` for the first connection only, ``RefusedError`` when INFO is refused.
+    Raises ``ServerUnreachable`` for the first connection only, ``RefusedError`` when INFO is
+    refused.
     """
-    connection: Connection | None = connect()
+    connection: ServerConnection | None = connect()
     lines = 0
     requests = 0
     while True:
         try:
             connection = connection or _reconnect(connect, out, sleep)
             fields = _info(connection)
-        except ConnectionLost:
+        except ServerConnectionLost:
             connection = None
             continue
         if lines % LINES_PER_HEADER == 0:
@@ -103,8 +104,8 @@ def stat(
 
 
 def _reconnect(
-    connect: Callable[[], Connection], out: BinaryIO, sleep: Callable[[float], None]
-) -> Connection:
+    connect: Callable[[], ServerConnection], out: BinaryIO, sleep: Callable[[float], None]
+) -> ServerConnection:
     attempt = 0
     while True:
         attempt += 1
@@ -113,11 +114,11 @@ def _reconnect(
         sleep(RECONNECT_INTERVAL_S)
         try:
             return connect()
-        except CannotConnect:
+        except ServerUnreachable:
             continue
 
 
-def _info(connection: Connection) -> dict[str, str]:
+def _info(connection: ServerConnection) -> dict[str, str]:
     reply = connection.call([b"INFO"])
     if isinstance(reply, ErrorReply):
         raise RefusedError(reply.decode("utf-8", "backslashreplace"))

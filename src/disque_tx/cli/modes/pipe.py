@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, TextIO
 
 import hiredis
 
-from disque_tx.cli.connection import Connection, ConnectionLost, encode
+from disque_tx.cli.connection import ServerConnection, ServerConnectionLost, encode
 
 MARK_LENGTH: Final = 20
 #: With TLS, a socket may be readable and yet hold no byte of the stream.
@@ -19,7 +19,7 @@ _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _CHUNK: Final = 65536
 
 
-class Pipe:
+class PipeMode:
     """Copies ``source`` (a file descriptor) to a connection and reads the replies.
 
     A mark shows the end: a PING with 20 random bytes, whose answer is the last one. ``errors`` and
@@ -27,7 +27,7 @@ class Pipe:
     """
 
     def __init__(
-        self, connection: Connection, source: int, out: BinaryIO, err: TextIO, mark: bytes
+        self, connection: ServerConnection, source: int, out: BinaryIO, err: TextIO, mark: bytes
     ) -> None:
         self.socket = connection.socket
         self.source = source
@@ -46,7 +46,7 @@ class Pipe:
         """Copy until the mark comes back; returns the exit status.
 
         ``timeout_s``: give up when no reply comes for this long after the end of the input; 0 waits
-        for ever. Raises ``ConnectionLost``.
+        for ever. Raises ``ServerConnectionLost``.
         """
         self.socket.setblocking(False)
         active_s = clock()
@@ -90,7 +90,7 @@ class Pipe:
         except _NOT_NOW:
             return
         except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from error
+            raise ServerConnectionLost(error.strerror or str(error)) from error
         self._unsent = self._unsent[sent:]
 
     def _receive(self) -> None:
@@ -105,15 +105,15 @@ class Pipe:
         except _NOT_NOW:
             return
         except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from error
+            raise ServerConnectionLost(error.strerror or str(error)) from error
         if not data:
-            raise ConnectionLost("Server closed the connection")
+            raise ServerConnectionLost("Server closed the connection")
         try:
             self._reader.feed(data)
             while self._reader.has_data() and self._count(self._reader.gets(False)):
                 pass
         except hiredis.ProtocolError as error:
-            raise ConnectionLost(f"this is not a Disque server: {error}") from error
+            raise ServerConnectionLost(f"this is not a Disque server: {error}") from error
 
     def _count(self, reply: object) -> bool:
         """Count a reply; ``False`` when there was none, or when it is the mark."""

@@ -41,7 +41,7 @@ class Broken(Exception):
         self.problem = problem
 
 
-class Record:
+class LogRecord:
     """One record: its ``offset``, the number of its arguments, and the spans of the first two as
     (offset, length)."""
 
@@ -51,7 +51,7 @@ class Record:
         self.spans: list[tuple[int, int]] = []
 
 
-class Report:
+class ScanReport:
     """The result of a scan.
 
     ``ok_up_to``: end of the last record with correct framing. ``problem``: the error in the framing
@@ -90,9 +90,9 @@ class Source:
         self.file.seek(offset)
         return self.file.read(length)
 
-    def record(self) -> Record:
+    def record(self) -> LogRecord:
         """Read the record at ``pos``, and move ``pos`` behind it. Raises ``Broken``."""
-        record = Record(self.pos)
+        record = LogRecord(self.pos)
         record.argc = self._number(b"*")
         for _ in range(record.argc):
             span = self._argument()
@@ -143,9 +143,9 @@ def _printable(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 or byte == 10 else f"\\x{byte:02x}"
 
 
-def scan(file: BinaryIO, size: int, progress: Callable[[int], None]) -> Report:
+def scan(file: BinaryIO, size: int, progress: Callable[[int], None]) -> ScanReport:
     """Check the whole file. ``progress``: called from time to time with how many bytes are done."""
-    report = Report(size)
+    report = ScanReport(size)
     source = Source(file, size)
     reported = 0
     try:
@@ -160,7 +160,7 @@ def scan(file: BinaryIO, size: int, progress: Callable[[int], None]) -> Report:
     return report
 
 
-def _judge(source: Source, record: Record, report: Report) -> None:
+def _judge(source: Source, record: LogRecord, report: ScanReport) -> None:
     command = _command(source, record)
     if command in OWN_COMMANDS:
         report.own += 1
@@ -176,16 +176,16 @@ def _judge(source: Source, record: Record, report: Report) -> None:
             report.damage_at = record.offset
 
 
-def _command(source: Source, record: Record) -> bytes:
+def _command(source: Source, record: LogRecord) -> bytes:
     offset, length = record.spans[0] if record.spans else (0, 0)
     return source.at(offset, length).upper() if length <= _NAME_LENGTH_MAX else b""
 
 
-def _check_delete(source: Source, record: Record) -> str:
+def _check_delete(source: Source, record: LogRecord) -> str:
     return "" if record.argc == 2 else f"DELJOB has {record.argc - 1} arguments instead of one"
 
 
-def _check_load(source: Source, record: Record) -> str:
+def _check_load(source: Source, record: LogRecord) -> str:
     if record.argc != 2:
         return f"LOADJOB has {record.argc - 1} arguments instead of one"
     start, length = record.spans[1]
@@ -202,7 +202,7 @@ def _check_load(source: Source, record: Record) -> str:
     return ""
 
 
-def _check_hold(source: Source, record: Record) -> str:
+def _check_hold(source: Source, record: LogRecord) -> str:
     if record.argc != 2:
         return f"HOLDKEY has {record.argc - 1} arguments instead of one"
     start, length = record.spans[1]
@@ -211,14 +211,14 @@ def _check_hold(source: Source, record: Record) -> str:
     return ""
 
 
-def _check_free(source: Source, record: Record) -> str:
+def _check_free(source: Source, record: LogRecord) -> str:
     if record.argc != 2:
         return f"FREEKEY has {record.argc - 1} arguments instead of one"
     length = record.spans[1][1]
     return "" if 1 <= length <= KEY_BYTES_MAX else f"a key of {length} bytes"
 
 
-def _check_note(source: Source, record: Record) -> str:
+def _check_note(source: Source, record: LogRecord) -> str:
     if record.argc != 2:
         return f"NOTEJOB has {record.argc - 1} arguments instead of one"
     start, length = record.spans[1]
@@ -229,7 +229,7 @@ def _check_note(source: Source, record: Record) -> str:
     return ""
 
 
-def _check_counters(source: Source, record: Record) -> str:
+def _check_counters(source: Source, record: LogRecord) -> str:
     if record.argc != 2:
         return f"COUNTJOB has {record.argc - 1} arguments instead of one"
     start, length = record.spans[1]
@@ -242,7 +242,7 @@ def _check_counters(source: Source, record: Record) -> str:
 
 #: Commands that originals refuse.
 OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY", b"NOTEJOB", b"COUNTJOB")
-_CHECKS: Final[dict[bytes, Callable[[Source, Record], str]]] = {
+_CHECKS: Final[dict[bytes, Callable[[Source, LogRecord], str]]] = {
     b"LOADJOB": _check_load,
     b"DELJOB": _check_delete,
     b"HOLDKEY": _check_hold,
@@ -294,7 +294,7 @@ def next_good_record(file: BinaryIO, size: int, start: int) -> int | None:
 
 def _is_good(source: Source, offset: int) -> bool:
     source.pos = offset
-    report = Report(source.size)
+    report = ScanReport(source.size)
     try:
         _judge(source, source.record(), report)
     except Broken:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from disque_tx import __version__
-from disque_tx.cli.programs.aofscan import Report, next_good_record, pieces_for_original, scan
+from disque_tx.cli.programs.aofscan import ScanReport, next_good_record, pieces_for_original, scan
 from disque_tx.errors import DisqueError
 
 _USAGE: Final = "Usage: disque-check-aof [--fix [--force] | --original] <file.aof> | --version"
@@ -113,7 +113,7 @@ def _lock(path: str, file: BinaryIO) -> None:
         ) from error
 
 
-def _print_analysis(report: Report) -> None:
+def _print_analysis(report: ScanReport) -> None:
     if report.problem:
         print(report.problem)
     diff = report.size - report.ok_up_to
@@ -127,7 +127,7 @@ def _print_analysis(report: Report) -> None:
         _note(f"records of other kinds, which servers refuse: {report.foreign}")
 
 
-def _verdict(report: Report) -> int:
+def _verdict(report: ScanReport) -> int:
     valid = report.cut_at == report.size
     print("AOF is valid" if valid else "AOF is not valid")
     return 0 if valid else 1
@@ -137,7 +137,7 @@ def _note(text: str) -> None:
     print(f"disque-check-aof: {text}", file=sys.stderr)
 
 
-def _repair(path: str, file: BinaryIO, report: Report, force: bool) -> int:
+def _repair(path: str, file: BinaryIO, report: ScanReport, force: bool) -> int:
     offset = report.cut_at
     later = next_good_record(file, report.size, offset + 1)
     if later is not None and not force:

@@ -13,9 +13,9 @@ from typing import Final
 
 from disque_tx import __version__
 from disque_tx.cli import signals
-from disque_tx.cli.connection import CannotConnect, ConnectionLost
+from disque_tx.cli.connection import ServerConnectionLost, ServerUnreachable
 from disque_tx.cli.formatting import Style
-from disque_tx.cli.options import Options, UsageError, parse
+from disque_tx.cli.options import ClientOptions, UsageError, parse
 from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.verbs.base import registry as verbs
 
@@ -45,9 +45,9 @@ def _main(argv: list[str] | None) -> int:
         if options.encrypted and not options.verify:
             print("--insecure: the server's certificate is not checked.", file=sys.stderr)
         return _MODES[options.mode](options)
-    except (UsageError, CannotConnect) as error:
+    except (UsageError, ServerUnreachable) as error:
         return _fail(str(error))
-    except ConnectionLost as error:
+    except ServerConnectionLost as error:
         return _fail(f"Error: {error}\n{error.hint}".rstrip())
     except BrokenPipeError:
         # The reader of the output has gone; the interpreter must not flush to it at exit.
@@ -69,20 +69,20 @@ def _ask_password() -> bytes:
         raise UsageError("--askpass: no password was entered") from None
 
 
-def _style(options: Options) -> Style:
+def _style(options: ClientOptions) -> Style:
     terminal = sys.stdout.isatty()
     default = "formatted" if terminal or os.environ.get("FAKETTY") else "raw"
     colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return Style(options.form or default, options.delimiter, colour)
 
 
-def _session(options: Options) -> CommandSession:
+def _session(options: ClientOptions) -> CommandSession:
     style = _style(options)
     out = sys.stdout.buffer
     return CommandSession(options.address, options.password, style, out, sys.stderr, time.sleep)
 
 
-def _command(options: Options) -> int:
+def _command(options: ClientOptions) -> int:
     if not options.command:
         return _lines(options)
     verb = verbs.recognised(options.command)
@@ -106,7 +106,7 @@ def _with_input(args: list[bytes], data: bytes) -> list[bytes]:
     return [*args[:place], data, *args[place + 1 :]]
 
 
-def _lines(options: Options) -> int:
+def _lines(options: ClientOptions) -> int:
     from disque_tx.cli.prompt.shell import Quit, Shell
 
     interactive = sys.stdin.isatty()
@@ -124,19 +124,19 @@ def _lines(options: Options) -> int:
     return 1 if options.fail_on_error and session.errors else 0
 
 
-def _bigqueues(options: Options) -> int:
+def _bigqueues(options: ClientOptions) -> int:
     return verbs.run(verbs.BIGQUEUES, "--bigqueues", options.command, options)
 
 
-def _latency(options: Options) -> int:
+def _latency(options: ClientOptions) -> int:
     return _measure(options, None)
 
 
-def _latency_history(options: Options) -> int:
+def _latency_history(options: ClientOptions) -> int:
     return _measure(options, options.interval_s or _HISTORY_WINDOW_S)
 
 
-def _measure(options: Options, window_s: float | None) -> int:
+def _measure(options: ClientOptions, window_s: float | None) -> int:
     from disque_tx.cli.modes.monitoring import latency
 
     connection = _session(options).connect()
@@ -144,7 +144,7 @@ def _measure(options: Options, window_s: float | None) -> int:
     return 0
 
 
-def _stat(options: Options) -> int:
+def _stat(options: ClientOptions) -> int:
     from disque_tx.cli.modes.monitoring import RefusedError, stat
 
     interval_s = options.interval_s or _STAT_INTERVAL_S
@@ -155,33 +155,33 @@ def _stat(options: Options) -> int:
     return 0
 
 
-def _pipe(options: Options) -> int:
-    from disque_tx.cli.modes.pipe import MARK_LENGTH, Pipe
+def _pipe(options: ClientOptions) -> int:
+    from disque_tx.cli.modes.pipe import MARK_LENGTH, PipeMode
 
     mark = os.urandom(MARK_LENGTH)
     connection = _session(options).connect()
-    pipe = Pipe(connection, sys.stdin.fileno(), sys.stdout.buffer, sys.stderr, mark)
+    pipe = PipeMode(connection, sys.stdin.fileno(), sys.stdout.buffer, sys.stderr, mark)
     return pipe.run(options.pipe_timeout_s, time.monotonic)
 
 
-def _intrinsic_latency(options: Options) -> int:
+def _intrinsic_latency(options: ClientOptions) -> int:
     from disque_tx.cli.modes.monitoring import intrinsic_latency
 
     intrinsic_latency(sys.stdout.buffer, time.perf_counter_ns, options.intrinsic_s)
     return 0
 
 
-def _help(options: Options) -> int:
+def _help(options: ClientOptions) -> int:
     sys.stderr.write(verbs.USAGE)
     return 1
 
 
-def _version(options: Options) -> int:
+def _version(options: ClientOptions) -> int:
     print(f"disque {__version__}")
     return 0
 
 
-_MODES: Final[dict[str, Callable[[Options], int]]] = {
+_MODES: Final[dict[str, Callable[[ClientOptions], int]]] = {
     "command": _command,
     "bigqueues": _bigqueues,
     "latency": _latency,

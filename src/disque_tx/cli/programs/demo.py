@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from disque_tx.cli.connection import Address, CannotConnect, Connection
+from disque_tx.cli.connection import ServerAddress, ServerConnection, ServerUnreachable
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 
 _SECONDS: Final = 6.0
@@ -30,7 +30,7 @@ _PORTS: Final = range(12_000, 22_000)
 _CONFIGURATION: Final = "bind 127.0.0.1\nappendonly yes\nloglevel warning\n"
 
 
-class Counts:
+class DemoCounts:
     """Jobs so far; written by one thread each."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ def main() -> int:
                     file=sys.stderr,
                 )
                 return 1
-            counts = Counts()
+            counts = DemoCounts()
             print(f"Meanwhile, look at its console: http://127.0.0.1:{http}/")
             _work(port, counts)
             _print_next_steps(port, counts)
@@ -91,15 +91,15 @@ def _answers(port: int) -> bool:
     deadline_s = time.monotonic() + _START_WITHIN_S
     while time.monotonic() < deadline_s:
         try:
-            Connection(Address("127.0.0.1", port)).call([b"PING"])
-        except CannotConnect:
+            ServerConnection(ServerAddress("127.0.0.1", port)).call([b"PING"])
+        except ServerUnreachable:
             time.sleep(0.02)
         else:
             return True
     return False
 
 
-def _work(port: int, counts: Counts) -> None:
+def _work(port: int, counts: DemoCounts) -> None:
     """Run a producer and a worker, and show their progress."""
     threads = [
         threading.Thread(target=work, args=(port, counts), daemon=True)
@@ -130,8 +130,8 @@ def progress_line(added: int, done: int, passed_s: float) -> str:
     return f"  [{bar:30}] {added:8} added  {done:8} done  {rate}"
 
 
-def _produce(port: int, counts: Counts) -> None:
-    connection = Connection(Address("127.0.0.1", port))
+def _produce(port: int, counts: DemoCounts) -> None:
+    connection = ServerConnection(ServerAddress("127.0.0.1", port))
     request = [b"ADDJOB", b"demo", b"an image to resize", b"1000"]
     while not counts.stop:
         if counts.added - counts.done > 20 * _BATCH:
@@ -145,8 +145,8 @@ def _produce(port: int, counts: Counts) -> None:
     connection.close()
 
 
-def _consume(port: int, counts: Counts) -> None:
-    connection = Connection(Address("127.0.0.1", port))
+def _consume(port: int, counts: DemoCounts) -> None:
+    connection = ServerConnection(ServerAddress("127.0.0.1", port))
     request = [b"GETJOB", b"TIMEOUT", b"200", b"COUNT", b"%d" % _BATCH, b"FROM", b"demo"]
     while not counts.stop or counts.done < counts.added:
         jobs = connection.call(request)
@@ -158,7 +158,7 @@ def _consume(port: int, counts: Counts) -> None:
     connection.close()
 
 
-def _print_next_steps(port: int, counts: Counts) -> None:
+def _print_next_steps(port: int, counts: DemoCounts) -> None:
     program = os.path.join(os.path.dirname(sys.executable), "")
     print(
         f"""

@@ -270,8 +270,8 @@ def _work(
 
 def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
     """SIGTERM and SIGINT stop the daemon in an orderly way, a second one at once; SIGHUP reloads
-    the certificates; SIGPIPE is ignored. What a parent process says stops it, too, but is no
-    signal: Ctrl-C reaches all processes, and the parent's word may come first."""
+    the certificates; SIGPIPE is ignored. What a parent process says stops it, too, and is not
+    counted as a signal: Ctrl-C reaches all processes, and the parent's word may come first."""
     from twisted.internet.process import reapAllProcesses
 
     asked = signalled = False

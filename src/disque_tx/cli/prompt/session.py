@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO, TextIO
 
-from disque_tx.cli.connection import Address, Connection, ConnectionLost
+from disque_tx.cli.connection import ServerAddress, ServerConnection, ServerConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.replies import ErrorReply, Reply
 
@@ -20,7 +20,7 @@ class CommandSession:
 
     def __init__(
         self,
-        address: Address,
+        address: ServerAddress,
         password: bytes | None,
         style: Style,
         out: BinaryIO,
@@ -33,7 +33,7 @@ class CommandSession:
         self.out = out
         self.err = err
         self.sleep = sleep
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self.errors = 0
 
     @property
@@ -41,10 +41,11 @@ class CommandSession:
         """Whether a connection is open, as far as is known."""
         return self._connection is not None
 
-    def connect(self) -> Connection:
-        """The open connection, or a new one. Raises ``CannotConnect`` or ``ConnectionLost``."""
+    def connect(self) -> ServerConnection:
+        """The open connection, or a new one. Raises ``ServerUnreachable`` or
+        ``ServerConnectionLost``."""
         if self._connection is None:
-            self._connection = Connection(self.address, self.password)
+            self._connection = ServerConnection(self.address, self.password)
             refusal = self._connection.auth_error
             if refusal is not None:
                 self.errors += 1
@@ -52,8 +53,9 @@ class CommandSession:
                 self.complain(f"The password was refused (-a or DISQUE_PASSWORD): {text}")
         return self._connection
 
-    def reconnect(self) -> Connection:
-        """A new connection. Raises ``CannotConnect`` or ``ConnectionLost``."""
+    def reconnect(self) -> ServerConnection:
+        """A new connection. Raises ``ServerUnreachable`` or
+        ``ServerConnectionLost``."""
         self.disconnect()
         return self.connect()
 
@@ -66,7 +68,8 @@ class CommandSession:
     def run(self, args: list[bytes], repeat: int = 1, interval_s: float = 0.0) -> None:
         """Send a request ``repeat`` times (negative: for ever) and print each reply.
 
-        Raises ``CannotConnect`` or ``ConnectionLost``.
+        Raises ``ServerUnreachable`` or
+        ``ServerConnectionLost``.
         """
         remaining = repeat
         while remaining:
@@ -82,7 +85,7 @@ class CommandSession:
             self._print(args, connection.call(args))
             while name == b"monitor":
                 self._print(args, connection.read())
-        except ConnectionLost:
+        except ServerConnectionLost:
             self.disconnect()
             # The server does not answer SHUTDOWN.
             if name != b"shutdown":

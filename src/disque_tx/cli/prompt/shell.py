@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx.cli import help as help_texts
-from disque_tx.cli.connection import CannotConnect, ConnectionLost
+from disque_tx.cli.connection import ServerConnectionLost, ServerUnreachable
 from disque_tx.cli.prompt.session import CommandSession
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.text.quoting import split
 
 SLOW_S: Final = 0.5
@@ -50,14 +51,14 @@ class Shell:
         """Connect in advance, so that the prompt shows whether there is a server."""
         try:
             self.session.connect()
-        except (CannotConnect, ConnectionLost) as error:
+        except (ServerUnreachable, ServerConnectionLost) as error:
             self.session.complain(str(error))
 
     def execute(self, line: bytes) -> None:
         """Execute one line.
 
-        Raises ``Quit`` for ``quit`` and ``exit``; if not interactive, also ``CannotConnect`` and
-        ``ConnectionLost``.
+        Raises ``Quit`` for ``quit`` and ``exit``; if not interactive, also
+        ``ServerUnreachable`` and ``ServerConnectionLost``.
         """
         words = split(line)
         if words is None:
@@ -90,16 +91,16 @@ class Shell:
             return
         try:
             self._run_again(words, repeat)
-        except CannotConnect as error:
+        except ServerUnreachable as error:
             self.session.complain(str(error))
-        except ConnectionLost as error:
+        except ServerConnectionLost as error:
             self.session.complain(f"Error: {error}")
 
     def _run_again(self, words: list[bytes], repeat: int) -> None:
         was_connected = self.session.connected
         try:
             self.session.run(words, repeat, self.interval_s)
-        except ConnectionLost:
+        except ServerConnectionLost:
             if not was_connected or words[0].lower() == b"monitor":
                 raise
             self.session.run(words, repeat, self.interval_s)
@@ -134,7 +135,7 @@ def _clear(shell: Shell, words: list[bytes]) -> None:
 
 def _connect(shell: Shell, words: list[bytes]) -> None:
     port = _count(words[1])
-    if port is None or port > 65535:
+    if port is None or port > PORT_MAX:
         shell.session.complain("The port must be a number from 1 to 65535: connect <host> <port>")
         return
     shell.session.disconnect()

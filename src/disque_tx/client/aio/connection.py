@@ -169,7 +169,7 @@ class NodeConnection(asyncio.Protocol):
             future.set_result(value)
 
     def _broken(self, what: str) -> None:
-        """The bytes are no reply: nothing after them can be understood."""
+        """The bytes are not a reply: nothing after them can be understood."""
         if self._pending:
             request, future = self._pending.popleft()
             if not future.done():

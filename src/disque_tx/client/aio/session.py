@@ -174,7 +174,7 @@ class AsyncSession:
                     future.add_done_callback(lambda _: self._put_back(own))
 
     async def _give_back(self, own: NodeConnection, future: asyncio.Future[Any]) -> None:
-        """Nobody waits for this GETJOB any more: jobs that it still brings go back."""
+        """Return the jobs that an abandoned GETJOB still brings."""
         own.hang_up()
         await asyncio.wait((future,), timeout=self._options.timeout_s)
         own.close()

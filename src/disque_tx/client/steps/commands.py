@@ -58,7 +58,7 @@ class Method(Protocol[_P, _T]):
     def __get__(self, client: None, owner: Any = None) -> Callable[..., Any]: ...
 
 
-class Listing(Protocol[_P, _T_co]):
+class ListingMethod(Protocol[_P, _T_co]):
     """A method that iterates over the items of a paged reply."""
 
     @overload
@@ -91,11 +91,11 @@ def _exchange(steps: Callable[_P, Steps[_T]]) -> Method[_P, _T]:
     return cast("Method[_P, _T]", _like(steps, method))
 
 
-def _listing(scan: Callable[_P, Scan[_T]]) -> Listing[_P, _T]:
+def _listing(scan: Callable[_P, Scan[_T]]) -> ListingMethod[_P, _T]:
     def method(self: Commands, /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
         return self._pages(scan(*args, **kwargs))
 
-    return cast("Listing[_P, _T]", _like(scan, method))
+    return cast("ListingMethod[_P, _T]", _like(scan, method))
 
 
 def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:

@@ -38,7 +38,7 @@ class RequestSpan(Protocol):
         """The node at this address has answered, with this value."""
 
     def failed(self, error: BaseException) -> None:
-        """It was not answered, or refused."""
+        """End the span of a request that was not answered, or was refused."""
 
 
 class Tracing:

@@ -21,7 +21,7 @@ COPYING: Final = "copying"
 WAITING: Final = "waiting"
 
 
-class Dispatcher(Protocol):
+class CallDispatcher(Protocol):
     """Sends calls to nodes."""
 
     def cancelled(self, call: Call[Any]) -> None:
@@ -64,7 +64,7 @@ class Call(Generic[_T]):
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        dispatcher: CallDispatcher,
         request: Request[_T],
         at: Address | None = None,
         strict: bool = False,

@@ -117,11 +117,11 @@ class WaitQueue:
         return len(self._busy) < self._connections_max
 
     def acquire(self, connection: Connection) -> None:
-        """This connection waits for jobs from now on."""
+        """Mark the connection as waiting for jobs."""
         self._busy.add(connection)
 
     def release(self, connection: Connection) -> Call[Any] | None:
-        """This connection does not wait any more. If it did, returns the next queued call."""
+        """Mark the connection as free. If it waited for jobs, returns the next queued call."""
         if connection not in self._busy:
             return None
         self._busy.remove(connection)

@@ -23,7 +23,7 @@ _LINE_TYPES: Final = frozenset("+-:$*")
 _UNPARSABLE: Final = (txredisapi.InvalidData, ValueError, OverflowError, MemoryError)
 
 
-class Receiver(Protocol):
+class ReplyReceiver(Protocol):
     """Receives the replies."""
 
     def connected(self) -> None:
@@ -48,7 +48,7 @@ class _Replies:
 
     transport: Any
 
-    def __init__(self, reactor: Any, receiver: Receiver) -> None:
+    def __init__(self, reactor: Any, receiver: ReplyReceiver) -> None:
         super().__init__(charset=None, convertNumbers=False)  # type: ignore[call-arg]
         self.callLater = reactor.callLater
         self._receiver = receiver
@@ -140,7 +140,7 @@ def _as_bytes(reply: Any) -> Any:
     return reply.encode("utf-8") if isinstance(reply, str) else reply
 
 
-def new_protocol(reactor: Any, receiver: Receiver) -> Any:
+def new_protocol(reactor: Any, receiver: ReplyReceiver) -> Any:
     """The parser in C if hiredis is installed, otherwise the one in Python."""
     kind = PlainProtocol if txredisapi.hiredis is None else FastProtocol
     return kind(reactor, receiver)

@@ -15,9 +15,15 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.state.store import awake_ms
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages.keys import KEY_BYTES_MAX
+from disque_tx.messages.limits import (
+    DELAY_RANGE,
+    MAXLEN_RANGE,
+    REPLICATE_RANGE,
+    RETRY_RANGE,
+    SECONDS_MAX,
+    TTL_RANGE,
+)
 from disque_tx.messages.records import ACTIVE, QUEUED, STATE_NAMES, ReplySink
-
-_UINT32_MAX: Final = 4_294_967_295
 
 _REPLICATE: Final = 1
 _TTL: Final = 2
@@ -26,11 +32,11 @@ _DELAY: Final = 4
 _MAXLEN: Final = 5
 #: Option of ADDJOB → (which, least, most, error text).
 _ADD_OPTIONS: Final[dict[bytes, tuple[int, int, int, str]]] = {
-    b"REPLICATE": (_REPLICATE, 1, 65535, "REPLICATE must be between 1 and 65535"),
-    b"TTL": (_TTL, 1, _UINT32_MAX, "TTL must be a number > 0"),
-    b"RETRY": (_RETRY, 0, _UINT32_MAX, "RETRY time must be a non negative number"),
-    b"DELAY": (_DELAY, 0, _UINT32_MAX, "DELAY time must be a non negative number"),
-    b"MAXLEN": (_MAXLEN, 1, (1 << 63) - 1, "MAXLEN must be a positive number"),
+    b"REPLICATE": (_REPLICATE, *REPLICATE_RANGE, "REPLICATE must be between 1 and 65535"),
+    b"TTL": (_TTL, *TTL_RANGE, "TTL must be a number > 0"),
+    b"RETRY": (_RETRY, *RETRY_RANGE, "RETRY time must be a non negative number"),
+    b"DELAY": (_DELAY, *DELAY_RANGE, "DELAY time must be a non negative number"),
+    b"MAXLEN": (_MAXLEN, *MAXLEN_RANGE, "MAXLEN must be a positive number"),
 }
 
 
@@ -88,8 +94,8 @@ def _read_unique(request: AddRequest, word: bytes, argv: list[bytes], at: i64) -
         return at + 1
     if word == b"FOR" and unique is not None and at + 1 < len(argv):
         value = integer(argv[at + 1])
-        if value < 1 or value > _UINT32_MAX:
-            raise CommandError("ERR", f"FOR must be between 1 and {_UINT32_MAX} seconds")
+        if value < 1 or value > SECONDS_MAX:
+            raise CommandError("ERR", f"FOR must be between 1 and {SECONDS_MAX} seconds")
         unique.for_s = value
         return at + 2
     raise syntax_error()

@@ -16,8 +16,8 @@ from disque_tx.core.policies.settings import thousandths
 from disque_tx.core.redelivery.moves import MoveRequest
 from disque_tx.core.redelivery.retries import BY_POLICY
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages.limits import SECONDS_MAX
 
-_UINT32_MAX: Final = 4_294_967_295
 _ANY_QUEUE: Final = b"*"
 
 
@@ -46,10 +46,10 @@ def nack(server: Server, client: Client, argv: list[bytes]) -> None:
 def _delay_ms(word: bytes) -> i64:
     """Seconds with up to three decimals, in milliseconds."""
     delay_ms = thousandths(word)
-    if not 0 <= delay_ms <= _UINT32_MAX * 1000:
+    if not 0 <= delay_ms <= SECONDS_MAX * 1000:
         raise CommandError(
             "ERR",
-            f"DELAY must be a number of seconds from 0 to {_UINT32_MAX}, with up to 3 decimals",
+            f"DELAY must be a number of seconds from 0 to {SECONDS_MAX}, with up to 3 decimals",
         )
     return delay_ms
 

@@ -15,7 +15,8 @@ from disque_tx.text.quoting import quote
 
 
 def too_many_guesses(wait_s: int) -> CommandError:
-    """No password is looked at for so many seconds, after wrong ones from the same network."""
+    """The error for a network that sent wrong passwords: none is checked for this number of
+    seconds."""
     return CommandError(
         "TRYLATER", f"Too many wrong passwords from this network: try again in {wait_s} seconds."
     )

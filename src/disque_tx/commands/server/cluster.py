@@ -8,8 +8,9 @@ from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer, quoted
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.base.subcommands import Subcommand, run_subcommand
 from disque_tx.core.base.client import Client
-from disque_tx.core.nodes.addresses import PORT_MAX, ports_usable
+from disque_tx.core.nodes.addresses import ports_usable
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.messages.records import NODE_ID_LENGTH
 
 _HOST_BYTES_MAX: Final = 253
@@ -73,9 +74,11 @@ def _info(server: Server, client: Client, argv: list[bytes]) -> None:
         (b"stats_messages_sent", b"%d" % membership.messages_sent),
         (b"stats_messages_received", b"%d" % membership.messages_received),
     ]
-    twins = server.node.cluster.twins()
-    if twins:  # the original has no such field, and clients may know the fields by their places
-        fields.append((b"twins", b"%d" % twins))
+    duplicate_ids = server.node.cluster.duplicate_ids()
+    if (
+        duplicate_ids
+    ):  # the original has no such field, and clients may know the fields by their places
+        fields.append((b"twins", b"%d" % duplicate_ids))
     client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
 
 

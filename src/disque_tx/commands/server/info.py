@@ -105,7 +105,7 @@ def _cluster(server: Server) -> Fields:
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
-        ("cluster_twins", str(server.node.cluster.twins())),
+        ("cluster_twins", str(server.node.cluster.duplicate_ids())),
         ("cluster_twin_messages", str(membership.standing.twin_messages)),
         ("cluster_standing_aside", "yes" if membership.standing.aside else "no"),
         ("cluster_clock_ahead_seconds", f"{int(server.node.clocks.ahead_ms) / 1000:.3f}"),

@@ -10,7 +10,7 @@ from disque_tx.errors import CommandError
 
 
 class MemoryControl(Control):
-    """Has no effects outside, and records what it was asked for.
+    """A control without effects on the process, which records what it was asked for.
 
     ``settings``: name and value, set and read by CONFIG; any value is taken for a known name.
     ``performed``: every operation with an effect, as a short text, in order. ``refusal``: raised

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.commands.base.context import Server
-from disque_tx.core.nodes.duplicateids import standing_aside
-from disque_tx.core.tables.exchange import Exchange
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
+from disque_tx.core.tables.exchange import TableExchange
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.errors import CommandError
 from disque_tx.messages.tables import Register
@@ -16,7 +16,7 @@ def change(
     server: Server,
     table: SharedTable,
     save: Callable[[], None],
-    exchange: Exchange,
+    exchange: TableExchange,
     changes: list[Register],
 ) -> None:
     """Make changes, save them, and only then send them to other nodes.
@@ -26,7 +26,7 @@ def change(
     """
     node = server.node
     if node.membership.standing.aside:
-        raise standing_aside()
+        raise identity_conflict_error()
     if not changes:
         return
     before = table.apply(changes, node.wall_us // 1_000_000)
@@ -38,7 +38,9 @@ def change(
     exchange.announce(changes)
 
 
-def repair(server: Server, table: SharedTable, save: Callable[[], None], exchange: Exchange) -> int:
+def repair(
+    server: Server, table: SharedTable, save: Callable[[], None], exchange: TableExchange
+) -> int:
     """Make the table anew in the next generation; how many of its registers hold a value. Raises
     ``CommandError`` as :func:`change` does."""
     registers = table.registers

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.context import Server
 from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.node import Node
 from disque_tx.core.tables.calendar import NEVER
@@ -38,15 +38,15 @@ class Row:
 
 
 def row_of(node: Node, name: bytes, count: i64) -> Row:
-    """A schedule that there is, with so many occurrences to come."""
+    """The row of a schedule, with this number of occurrences to come."""
     definition = node.timetable.definitions[name]
     times = [] if definition.paused else _times(node, definition, name, count)
     row = Row(name, definition, times)
     row.last_s = node.timetable.last_s(name)
     row.maker = node.recurring.maker(name)
-    upcoming = node.recurring.find(name)
-    if upcoming is not None:
-        row.error = upcoming.error
+    active = node.recurring.find(name)
+    if active is not None:
+        row.error = active.error
     return row
 
 
@@ -120,7 +120,7 @@ def list_schedules(server: Server, client: Client) -> None:
     server.node.slices.add(listing)
 
 
-class _Listing(Task):
+class _Listing(SlicedTask):
     """A list for a client. ``wait``: the number of its wait, 0 while it does not wait. What is
     deleted meanwhile is left out."""
 

@@ -16,15 +16,15 @@ from mypy_extensions import i64
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.base.bounds import check_queue
 from disque_tx.core.base.client import Client
-from disque_tx.core.delivery.arrival import ETIME_MAX
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, usual_retry_s
 from disque_tx.core.jobs.job import DELAYED, HOLD, Job
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages.events import ASYNC, BY_SCHEDULE, NO_REASON
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import WAIT_REPL, IdSource
 
 _AT_MOST_ONCE: Final = (
@@ -103,7 +103,7 @@ class Adding:
         Raises ``CommandError`` as for a client. ``reason``: of the event.
         """
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         request.delay_s = max(request.delay_s, 0)  # it has waited
         job = self._new(request)
         self._place(None, job, request, reason)
@@ -116,7 +116,7 @@ class Adding:
         is a job with that ID, it is returned. Raises ``CommandError`` as for a client.
         """
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         if self._memory.level() > 1:
             raise out_of_memory()
         job = self._new(request, id_start)
@@ -150,7 +150,7 @@ class Adding:
             raise self._too_few(elsewhere, outside)
         queue_name = self._shared_name(request.queue, request.maxlen)
         etime_s = self._turn.wall_us // 1_000_000 + ttl_s
-        if etime_s > ETIME_MAX:
+        if etime_s > SECONDS_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
         unique = request.unique
         if unique is not None and unique.job_id:
@@ -241,7 +241,7 @@ class Adding:
         if job.delay_s > 0:
             job.step(HOLD)
             job.qtime_ms = self._turn.now_ms + job.delay_s * 1000
-            self._jobs.count_as(job, DELAYED)
+            self._jobs.set_whereabouts(job, DELAYED)
         else:
             self._delivery.first_queueing(job)
         self._jobs.add(job)

@@ -20,7 +20,7 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.nodes import NodeEntry
 
 
-class Spread:
+class Placement:
     """``random``: a number in [0, 1) per call."""
 
     __slots__ = ("_membership", "_random")
@@ -76,7 +76,7 @@ class Spread:
             other = place + int(self._random() * int(size - place))
             entries[place], entries[other] = entries[other], entries[place]
 
-    def crowded(self, nodes: Iterable[bytes]) -> bytes:
+    def only_host(self, nodes: Iterable[bytes]) -> bytes:
         """The host that all of these nodes are on, although a node on another one can be reached;
         empty when it is not so."""
         membership = self._membership

@@ -1,6 +1,6 @@
 """Copies of jobs on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7).
 
-1. The nodes for a job's copies are drawn among the reachable ones (see ``spread``); all of them
+1. The nodes for a job's copies are drawn among the reachable ones (see ``placement``); all of them
    stand in its list of holders before the first message leaves, for each may have a copy from then
    on.
 2. Synchronous: the client waits until enough of them answered. Every 50 ms one more node is drawn;
@@ -21,7 +21,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.asynccopies import AsyncCopies
-from disque_tx.core.adding.placement import Spread
+from disque_tx.core.adding.placement import Placement
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.arrival import Arrivals
@@ -32,6 +32,7 @@ from disque_tx.core.state.state import State
 from disque_tx.messages import events
 from disque_tx.messages.bus import NOREPLY, JobCopy, JobSignal, JobsMessage
 from disque_tx.messages.bustypes import DELJOB, ENQUEUE, GOTJOB, YOURJOBS
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACTIVE, QUEUED, WAIT_REPL, JobRecord
 
@@ -42,7 +43,6 @@ _RESEND_MS_MAX: Final = 1_600
 _ASYNC_MS_MIN: Final = 200
 _ASYNC_MS_MAX: Final = 30_000
 #: The longest life that fits in a message.
-_LIFE_S_MAX: Final = 4_294_967_295
 _DOUBLINGS_MAX: Final = 10
 #: Times that the nodes of an ASYNC job are asked in vain before another one is drawn.
 _PATIENCE: Final = 2
@@ -51,7 +51,7 @@ _PATIENCE: Final = 2
 def life_s(job: Job, now_ms: i64) -> int:
     """The life that a copy gets: whole seconds, rounded down, for a job must not get older by being
     moved; but at least one (section 5)."""
-    return min(max(1, int(job.expire_ms - now_ms) // 1000), _LIFE_S_MAX)
+    return min(max(1, int(job.expire_ms - now_ms) // 1000), SECONDS_MAX)
 
 
 #: ASYNC jobs that are asked about again per turn.
@@ -79,7 +79,7 @@ class Replication(Part):
         self._peers = state.peers
         self._memory = state.memory
         self._random = state.random
-        self._spread = Spread(state.membership, state.random)
+        self._placement = Placement(state.membership, state.random)
 
     # -- making copies -----------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Replication(Part):
         ``avoid``."""
         if count <= 0:
             return nodes
-        drawn = self._spread.draw(nodes, count, avoid)
+        drawn = self._placement.draw(nodes, count, avoid)
         return self._arrivals.shared(nodes + tuple(drawn)) if drawn else nodes
 
     def begin(self, job: Job) -> None:
@@ -127,12 +127,12 @@ class Replication(Part):
         mine = self._membership.myself.id
         if mine not in confirmed and self.takes_jobs():
             self._keep_too(job, confirmed)
-        crowded = self._spread.crowded(confirmed) if job.repl > 1 else b""
-        if len(confirmed) >= job.repl and not crowded:
+        only_host = self._placement.only_host(confirmed) if job.repl > 1 else b""
+        if len(confirmed) >= job.repl and not only_host:
             self.achieved(job)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
                 return
-        elif self._draw_more(job, 1, crowded if len(confirmed) >= job.repl else b""):
+        elif self._draw_more(job, 1, only_host if len(confirmed) >= job.repl else b""):
             self._send(job, confirmed)
         elif wait.resend_ms <= now_ms:
             missing = set(job.nodes) - confirmed
@@ -175,19 +175,21 @@ class Replication(Part):
             alive = self._jobs.get(job.id) is job and (job.state == ACTIVE or job.state == QUEUED)
             if not alive:
                 self.asynchronous.pop(job.id, None)
-            elif copies.wanted > 0 or self._crowded(copies):
+            elif copies.wanted > 0 or self._only_host(copies):
                 self._resend_async(copies)
             else:
                 self._finish_async(copies)
 
-    def _crowded(self, copies: AsyncCopies) -> bytes:
-        """See ``Spread.crowded``, of the nodes that confirmed."""
-        return self._spread.crowded([n for n in copies.job.nodes if n not in copies.unconfirmed])
+    def _only_host(self, copies: AsyncCopies) -> bytes:
+        """See ``Placement.only_host``, of the nodes that confirmed."""
+        return self._placement.only_host(
+            [n for n in copies.job.nodes if n not in copies.unconfirmed]
+        )
 
     def _resend_async(self, copies: AsyncCopies) -> None:
         job = copies.job
         mine = self._membership.myself.id
-        avoid = self._crowded(copies) if copies.wanted <= 0 else b""
+        avoid = self._only_host(copies) if copies.wanted <= 0 else b""
         missing = copies.wanted - len(copies.unconfirmed)
         if missing <= 0 and (copies.attempts >= _PATIENCE or avoid):
             missing = 1
@@ -223,7 +225,7 @@ class Replication(Part):
         if sender.id in job.nodes:
             confirmed.add(sender.id)
             if len(confirmed) >= job.repl and not (
-                job.repl > 1 and self._spread.crowded(confirmed)
+                job.repl > 1 and self._placement.only_host(confirmed)
             ):
                 self.achieved(job)
 
@@ -235,7 +237,7 @@ class Replication(Part):
             return
         copies.unconfirmed.remove(sender)
         copies.wanted -= 1
-        if copies.wanted <= 0 and not self._crowded(copies):
+        if copies.wanted <= 0 and not self._only_host(copies):
             self.resends.remove(copies)
             self._finish_async(copies)
 
@@ -248,7 +250,7 @@ class Replication(Part):
         self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
 
     def achieved(self, job: Job) -> None:
-        """There are enough copies: the job lives, and its client is answered (section 10.6)."""
+        """Activate a job that has enough copies, and answer its client (section 10.6)."""
         confirmed = job.confirmed
         assert confirmed is not None
         if self._membership.myself.id not in job.nodes:
@@ -265,7 +267,7 @@ class Replication(Part):
             # Its delay may be over by now; it is queued in the next turn then.
             wait = self._waiters.copies[job.id]
             job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, self._turn.now_ms + 1)
-            self._jobs.count_as(job, DELAYED)
+            self._jobs.set_whereabouts(job, DELAYED)
         else:
             self._outbox.note(events.QUEUED, job)
             self._delivery.first_queueing(job)
@@ -298,7 +300,7 @@ class Replication(Part):
         return True
 
     def _able(self, job: Job) -> list[NodeEntry]:
-        """Those of the holders that confirmed and have a link."""
+        """Holders that confirmed their copy and have a link."""
         confirmed = job.confirmed
         assert confirmed is not None
         able: list[NodeEntry] = []

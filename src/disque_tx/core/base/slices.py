@@ -13,7 +13,7 @@ from mypy_extensions import i64
 _PARTS_PER_TURN: Final = 4
 
 
-class Task:
+class SlicedTask:
     """Work of which one part is done per call of :meth:`step`."""
 
     __slots__ = ()
@@ -26,15 +26,15 @@ class Task:
         """All is done."""
 
 
-class Slices:
+class SlicedWork:
     """The tasks under way; each gets its turn after the others."""
 
     __slots__ = ("_tasks",)
 
     def __init__(self) -> None:
-        self._tasks: list[Task] = []
+        self._tasks: list[SlicedTask] = []
 
-    def add(self, task: Task) -> None:
+    def add(self, task: SlicedTask) -> None:
         """Begin a task in the next turn, unless it is under way."""
         if task not in self._tasks:
             self._tasks.append(task)

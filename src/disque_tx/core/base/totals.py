@@ -1,7 +1,7 @@
 """What became of the jobs of a node, counted: INFO's section Totals.
 
-``queued``, ``in_hand``, ``in_backoff`` and ``loaded`` are the numbers of the moment; the others
-count since the start, or since the last CONFIG RESETSTAT.
+``queued``, ``in_hand``, ``in_backoff`` and ``loaded`` are gauges; the others count since the start,
+or since the last CONFIG RESETSTAT.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Totals:
         self.reset()
 
     def reset(self) -> None:
-        """Count from zero again; the numbers of the moment stay."""
+        """Count from zero again; gauges stay."""
         self.added: i64 = 0
         self.delivered: i64 = 0
         self.acked: i64 = 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.counting.counts import NUMBERS, QueueCounts, number_of, rows_of
+from disque_tx.core.counting.counts import NUMBERS, QueueNumbers, number_of, rows_of
 from disque_tx.core.counting.listing import BY_NAME, ListRequest, key_of
 from disque_tx.messages.records import ReplySink
 
@@ -37,7 +37,7 @@ class CountAnswer(Answer):
     __slots__ = ("_counts",)
 
     def __init__(self, name: bytes) -> None:
-        self._counts = QueueCounts(name, [0] * len(NUMBERS))
+        self._counts = QueueNumbers(name, [0] * len(NUMBERS))
 
     def take(self, words: list[bytes], sender: bytes) -> bool:
         rows = rows_of(words)
@@ -66,7 +66,7 @@ class ListAnswer(Answer):
         self._request = request
         self._everywhere: bool = everywhere
         self._more: bool = False
-        self._rows: dict[bytes, QueueCounts] = {}
+        self._rows: dict[bytes, QueueNumbers] = {}
         self._names: list[bytes] = []
 
     def take(self, words: list[bytes], sender: bytes) -> bool:
@@ -91,7 +91,7 @@ class ListAnswer(Answer):
         self._rows = {}
         return [b"COUNT", *self._names] if self._names else []
 
-    def _sorted(self, now_ms: i64) -> list[QueueCounts]:
+    def _sorted(self, now_ms: i64) -> list[QueueNumbers]:
         keys = [key_of(self._request.sort, row, now_ms) for row in self._rows.values()]
         return [self._rows[name] for _, name in sorted(keys)]
 
@@ -143,7 +143,7 @@ class FlushAnswer(Answer):
         _write_nodes(replies, nodes, missing)
 
 
-def _write_numbers(replies: ReplySink, counts: QueueCounts) -> None:
+def _write_numbers(replies: ReplySink, counts: QueueNumbers) -> None:
     for place in range(len(NUMBERS)):
         number = counts.numbers[place]
         replies.bulk(NUMBERS[place])

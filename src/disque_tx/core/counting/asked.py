@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.counting.answers import Answer
 from disque_tx.core.counting.counts import number_of
-from disque_tx.core.counting.task import Receiver, ResultTask
+from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.counting.wordreplies import WordReplies, is_reply, write_reply
 from disque_tx.messages.records import ReplySink
 
@@ -48,7 +48,7 @@ class Respondent:
         raise NotImplementedError
 
     def give_up(self, client: Client) -> None:
-        """Nobody waits for this answer any more."""
+        """Stop working on an answer: the asker no longer waits for it."""
         raise NotImplementedError
 
 
@@ -89,7 +89,7 @@ class Answering(ResultTask):
         respondent: Respondent,
         words: list[bytes],
         until_ms: i64,
-        receiver: Receiver,
+        receiver: ResultReceiver,
         client: Client | None = None,
     ) -> None:
         super().__init__(receiver)

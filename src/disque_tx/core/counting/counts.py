@@ -21,7 +21,7 @@ _OLDEST: Final = 6
 _DIGITS_MAX: Final = 18
 
 
-class QueueCounts:
+class QueueNumbers:
     """One queue, at one node or at several. ``numbers``: in the order of :data:`NUMBERS`; rates in
     jobs per 1,000 seconds.
 
@@ -53,12 +53,12 @@ def number_of(word: bytes) -> i64:
     return int(word) if word.isdigit() and len(word) <= _DIGITS_MAX else -1
 
 
-def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
+def rows_of(words: list[bytes]) -> list[QueueNumbers] | None:
     """The rows of a report; ``None`` if it is none."""
     size = len(NUMBERS) + 1
     if len(words) % size:
         return None
-    rows: list[QueueCounts] = []
+    rows: list[QueueNumbers] = []
     for start in range(0, len(words), size):
         numbers: list[int] = []
         for word in words[start + 1 : start + size]:
@@ -66,11 +66,11 @@ def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
             if number < 0:
                 return None
             numbers.append(int(number))
-        rows.append(QueueCounts(words[start], numbers))
+        rows.append(QueueNumbers(words[start], numbers))
     return rows
 
 
-class Counts:
+class QueueCounter:
     """Counts what is kept: nothing is walked."""
 
     def __init__(self, state: State) -> None:
@@ -79,7 +79,7 @@ class Counts:
         self._tallies = state.jobs.tallies
         self._policies = state.policies
 
-    def of(self, name: bytes) -> QueueCounts:
+    def of(self, name: bytes) -> QueueNumbers:
         """One queue, which need not exist."""
         now_ms = self._turn.now_ms
         queued: i64 = 0
@@ -100,7 +100,7 @@ class Counts:
             *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
             *(oldest_ms, in_milli, out_milli, loaded),
         ]
-        return QueueCounts(name, numbers)
+        return QueueNumbers(name, numbers)
 
     def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
         """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients,

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.counting.counts import Counts
+from disque_tx.core.counting.counts import QueueCounter
 from disque_tx.core.queues.queues import PAUSE_NAMES, Queue, Queues
 
 _PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
@@ -15,7 +15,7 @@ Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, 
 
 
 def scan_figures(
-    queues: Queues, counts: Counts, cursor: i64, least: i64, now_ms: i64
+    queues: Queues, counts: QueueCounter, cursor: i64, least: i64, now_ms: i64
 ) -> tuple[int, list[Figures]]:
     """The figures of at least ``least`` queues from this cursor on, and the next cursor."""
     rows: list[Figures] = []
@@ -27,7 +27,7 @@ def scan_figures(
             return int(cursor), rows
 
 
-def queue_figures(queue: Queue, counts: Counts, now_ms: i64) -> Figures:
+def queue_figures(queue: Queue, counts: QueueCounter, now_ms: i64) -> Figures:
     """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
     queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in

@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.counting.task import Receiver, ResultTask
+from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, RESUMING, Job
 from disque_tx.core.queues.endings import DELETED
@@ -65,7 +65,7 @@ class Flushing(ResultTask):
     )
 
     def __init__(
-        self, state: State, acks: Acks, name: bytes, states: i64, receiver: Receiver
+        self, state: State, acks: Acks, name: bytes, states: i64, receiver: ResultReceiver
     ) -> None:
         super().__init__(receiver)
         self._flushed: i64 = 0

@@ -7,7 +7,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.counting.answers import Answer
 from disque_tx.core.counting.questions import ELSEWHERE, HERE
-from disque_tx.core.counting.task import Asker, Performer, Receiver
+from disque_tx.core.counting.task import Asker, Performer, ResultReceiver
 from disque_tx.core.queues.waiters import Waiters
 
 
@@ -16,7 +16,7 @@ class _Others(Asker):
 
     __slots__ = ("_gathering",)
 
-    def __init__(self, gathering: Gathering) -> None:
+    def __init__(self, gathering: AnswerGathering) -> None:
         self._gathering = gathering
 
     def answer(self, words: list[bytes], sender: bytes) -> bool:
@@ -26,7 +26,7 @@ class _Others(Asker):
         self._gathering.others_done(missing)
 
 
-class Gathering(Receiver):
+class AnswerGathering(ResultReceiver):
     """The answer to one request of a client, from the results of this node and of others. The
     client is blocked only if they are not there at once."""
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.counting.counts import Counts, QueueCounts
-from disque_tx.core.counting.task import Receiver, ResultTask
+from disque_tx.core.counting.counts import QueueCounter, QueueNumbers
+from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.queues.queues import Queue
 from disque_tx.core.state.state import State
 from disque_tx.text.globs import Glob
@@ -45,7 +45,7 @@ class ListRequest:
         self.after: Key | None = after
 
 
-def key_of(sort: i64, counts: QueueCounts, now_ms: i64) -> Key:
+def key_of(sort: i64, counts: QueueNumbers, now_ms: i64) -> Key:
     """Where a row stands in the list, smallest first."""
     numbers = counts.numbers
     if sort == BY_QUEUED:
@@ -57,7 +57,7 @@ def key_of(sort: i64, counts: QueueCounts, now_ms: i64) -> Key:
     return 0, counts.name
 
 
-class Listing(ResultTask):
+class QueueListing(ResultTask):
     """One page. Its result: whether more follows, then the rows."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Listing(ResultTask):
     )
 
     def __init__(
-        self, state: State, counts: Counts, request: ListRequest, receiver: Receiver
+        self, state: State, counts: QueueCounter, request: ListRequest, receiver: ResultReceiver
     ) -> None:
         super().__init__(receiver)
         self._turn = state.turn

@@ -38,9 +38,9 @@ TIME: Final = b"TIME"
 
 
 class Question(Linked):
-    """One that is under way. ``waiting``: nodes that have not answered; ``missing``: those that
-    cannot, or answered nonsense; ``limited``: those that know until when it holds;
-    ``older``: those that do not count loaded jobs."""
+    """A question in progress. ``waiting``: nodes that have not answered; ``missing``: those that
+    cannot, or answered nonsense; ``limited``: those that know until when it holds; ``older``: those
+    that do not count loaded jobs."""
 
     __slots__ = ("asker", "end_ms", "limited", "missing", "number", "older", "waiting", "words")
 
@@ -57,7 +57,7 @@ class Question(Linked):
 
 
 class Questions:
-    """Those of this node that are under way."""
+    """Questions of this node to others, in progress."""
 
     def __init__(self, state: State) -> None:
         self._turn = state.turn

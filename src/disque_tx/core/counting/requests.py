@@ -30,13 +30,13 @@ from disque_tx.core.counting.asked import (
     asked_words,
     reply_words,
 )
-from disque_tx.core.counting.counts import Counts, number_of
+from disque_tx.core.counting.counts import QueueCounter, number_of
 from disque_tx.core.counting.dialects import narrowed, understood
 from disque_tx.core.counting.flushing import FLUSH_ANY, Flushing
-from disque_tx.core.counting.gathering import Gathering
-from disque_tx.core.counting.listing import SORTS, Listing, ListRequest
+from disque_tx.core.counting.gathering import AnswerGathering
+from disque_tx.core.counting.listing import SORTS, ListRequest, QueueListing
 from disque_tx.core.counting.questions import ELSEWHERE, HERE, TIME, Questions
-from disque_tx.core.counting.task import Asker, Performer, Receiver
+from disque_tx.core.counting.task import Asker, Performer, ResultReceiver
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
@@ -56,7 +56,7 @@ _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
 
 
-class Overview(Part, Performer):
+class QueueQueries(Part, Performer):
     """Answers questions about queues. ``counts``: those of this node. ``respondent``: answers what
     is asked by ASK."""
 
@@ -68,7 +68,7 @@ class Overview(Part, Performer):
         self._waiters = state.waiters
         self._peers = state.peers
         self._slices = state.slices
-        self.counts = Counts(state)
+        self.counts = QueueCounter(state)
         self.respondent: Respondent = Respondent()
         self._myself = state.membership.myself
         self._questions = Questions(state)
@@ -128,7 +128,7 @@ class Overview(Part, Performer):
     ) -> None:
         if self._slices.count() >= _TASKS_MAX:
             raise CommandError("ERR", "Too many long requests are under way, try again later")
-        Gathering(self, self._waiters, client, answer, scope, one).begin(words)
+        AnswerGathering(self, self._waiters, client, answer, scope, one).begin(words)
 
     # -- work --------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Overview(Part, Performer):
         """Ask the other nodes of this scope."""
         self._questions.ask(words, asker, scope, one)
 
-    def perform(self, words: list[bytes], receiver: Receiver) -> bool:
+    def perform(self, words: list[bytes], receiver: ResultReceiver) -> bool:
         """Answer a question of this node or of another one; ``False`` if it is none."""
         kind = words[0] if words else b""
         if kind == b"ASK":
@@ -152,7 +152,7 @@ class Overview(Part, Performer):
             request = _list_request(words)
             if request is None:
                 return False
-            self._slices.add(Listing(self._state, self.counts, request, receiver))
+            self._slices.add(QueueListing(self._state, self.counts, request, receiver))
             return True
         if kind == b"FLUSH" and len(words) == 3:
             states = _number(words[2], FLUSH_ANY)
@@ -162,7 +162,7 @@ class Overview(Part, Performer):
             return True
         return False
 
-    def _answer(self, question: list[bytes], receiver: Receiver) -> None:
+    def _answer(self, question: list[bytes], receiver: ResultReceiver) -> None:
         """Answer a question of a client of this node."""
         client = self.respondent.begin(question)
         if client.blocked == NOT_BLOCKED:
@@ -193,7 +193,7 @@ class Overview(Part, Performer):
             if self._slices.count() > tasks:
                 self._asked_by[sender.id] = self._asked_by.get(sender.id, 0) + 1
 
-    def _asked(self, words: list[bytes], receiver: Receiver) -> None:
+    def _asked(self, words: list[bytes], receiver: ResultReceiver) -> None:
         """A question of another node. One that changes something needs a time."""
         if words[:1] == [b"ASK"]:
             self._asked_question(words, receiver)
@@ -207,7 +207,7 @@ class Overview(Part, Performer):
             words = words[:3]
         self.perform(words, receiver)
 
-    def _asked_question(self, words: list[bytes], receiver: Receiver) -> None:
+    def _asked_question(self, words: list[bytes], receiver: ResultReceiver) -> None:
         question = asked_words(words)
         kind = self.respondent.kind(question) if question else NO_QUESTION
         if kind == NO_QUESTION:
@@ -274,13 +274,13 @@ def _number(word: bytes, most: i64) -> i64:
     return number if number <= most else -1
 
 
-class _Reporting(Receiver):
+class _Reporting(ResultReceiver):
     """Sends the result to the node that asked. ``narrow``: the kind of the question, if the rows
     must have no number of loaded jobs."""
 
     __slots__ = ("_narrow", "_node", "_number", "_overview")
 
-    def __init__(self, overview: Overview, node: bytes, number: i64, narrow: bytes) -> None:
+    def __init__(self, overview: QueueQueries, node: bytes, number: i64, narrow: bytes) -> None:
         self._narrow = narrow
         self._overview = overview
         self._node = node

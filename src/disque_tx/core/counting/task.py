@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mypy_extensions import i64, trait
 
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 
 
-class Receiver:
+class ResultReceiver:
     """Gets the result of a question at one node, as words."""
 
     __slots__ = ()
@@ -24,13 +24,13 @@ class Receiver:
         """The work in slices is over, with or without a result."""
 
 
-class ResultTask(Task):
+class ResultTask(SlicedTask):
     """Work in slices with a result."""
 
     __slots__ = ("receiver",)
 
-    def __init__(self, receiver: Receiver) -> None:
-        self.receiver: Receiver = receiver
+    def __init__(self, receiver: ResultReceiver) -> None:
+        self.receiver: ResultReceiver = receiver
 
     def over(self) -> None:
         self.receiver.ended()
@@ -58,7 +58,7 @@ class Performer:
         """Ask the other nodes of this scope."""
         raise NotImplementedError
 
-    def perform(self, words: list[bytes], receiver: Receiver) -> bool:
+    def perform(self, words: list[bytes], receiver: ResultReceiver) -> bool:
         """Answer a question of this node or of another one; ``False`` if it is none."""
         raise NotImplementedError
 

@@ -16,7 +16,7 @@
    slowest, and then no longer.
 8. While the node that made the job cannot be reached, the others get to know, too: the job may have
    a key (see ``keys``).
-9. A node to which this one just gave the job is notified in any case (see ``given``).
+9. A node to which this one just gave the job is notified in any case (see ``handovers``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Acks:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
-        self._given = state.given
+        self._handovers = state.handovers
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Acks:
         self._jobs.reschedule(job)
 
     def awake(self, job: Job) -> None:
-        """It is time to send SETACK again, or the job's life is over."""
+        """Send SETACK again, or forget a job whose TTL is over."""
         if job.expire_ms <= self._turn.now_ms:
             self._delivery.remove(job)
             return
@@ -188,7 +188,7 @@ class Acks:
         known = self._known_holders(job)
         for node in missing:
             if _made(node, job) and not self._peers.reaches(node):
-                self._jobs.bonds.unconfirmed(job_id)
+                self._jobs.keys_by_job.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
 
@@ -266,7 +266,7 @@ class Acks:
         if not fewer or (news and len(job.nodes) > job.repl):
             self.attempt(job)
         elif news:
-            self._given.done(job, self._turn.now_ms)
+            self._handovers.done(job, self._turn.now_ms)
 
     def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
         self._peers.signal(sender.id, GOTACK, job_id, 1 if known else 0)
@@ -303,7 +303,7 @@ class Acks:
             confirmed.add(sender.id)
             if self._missing(job):
                 return
-        self._given.done(job, self._turn.now_ms)
+        self._handovers.done(job, self._turn.now_ms)
         if self._jobs.endings.watched and job.held:
             self._jobs.endings.note(job.id, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)

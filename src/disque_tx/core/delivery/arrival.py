@@ -14,9 +14,9 @@ from mypy_extensions import i64
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import Job, whole_life_s
 from disque_tx.core.state.state import State
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
 
-ETIME_MAX: Final = 4_294_967_295
 #: Lists of holders remembered, so that the jobs of a cluster share theirs.
 _LISTS_MAX: Final = 4_096
 
@@ -41,7 +41,7 @@ class Arrivals:
             record.body,
             self.shared(record.nodes),
             record.ctime,
-            min(self._turn.wall_us // 1_000_000 + life_s, ETIME_MAX),
+            min(self._turn.wall_us // 1_000_000 + life_s, SECONDS_MAX),
             delay_s=record.delay_s,
             retry_s=record.retry_s,
             repl=i64(record.repl),

@@ -1,7 +1,7 @@
 """Jobs that are held back: active, and queued at their due time, not before.
 
 1. A job is held back after a NACK with a delay, or by the policy of its queue, and while another
-   job is made that takes its place (see ``successors``).
+   job is made that takes its place (see ``replacements``).
 2. Every holder of a job queues it when its RETRY is over. So the node that holds it back sends
    WORKING to the others in time, again and again; the original heeds that, too. If this node dies,
    the job comes back after its RETRY: early rather than never.
@@ -44,7 +44,7 @@ def wait_ms(policy: QueuePolicy, retry: i64, chance: float) -> i64:
     return int(whole_ms * (1.0 - float(policy.retry_jitter_milli) / 1000.0 * chance))
 
 
-class Backoff:
+class RetryBackoff:
     """Holds jobs back."""
 
     def __init__(self, state: State, delivery: Delivery) -> None:
@@ -56,7 +56,7 @@ class Backoff:
     def hold(self, job: Job, until_ms: i64) -> None:
         """Hold back an active job, or hold it back for longer."""
         if not job.backoff:
-            self._jobs.hold_back(job)
+            self._jobs.count_backoff(job)
         first = not job.flags & BCAST_QUEUED
         job.flags |= BCAST_QUEUED
         if job.retry_s > 0:
@@ -82,7 +82,7 @@ class Backoff:
 
     # -- messages and commands about a job that is held back ----------------------------------
 
-    def insist(self, job: Job, sender: bytes) -> None:
+    def claim(self, job: Job, sender: bytes) -> None:
         """WILLQUEUE, QUEUED: the sender must not have it in its queue."""
         self._peers.send(sender, JobSignal(bustypes.WORKING, job.id))
 
@@ -93,5 +93,5 @@ class Backoff:
             self._jobs.reschedule(job)
 
     def end(self, job: Job) -> None:
-        """Another node goes on; this one waits for RETRY."""
-        self._jobs.put_down(job)
+        """End the backoff because another node delivers the job; this node waits for RETRY."""
+        self._jobs.count_released(job)

@@ -27,6 +27,7 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.messages.events import EventSink
+from disque_tx.messages.limits import COUNTER_MAX
 from disque_tx.messages.records import (
     ACTIVE,
     BCAST_QUEUED,
@@ -37,7 +38,6 @@ from disque_tx.messages.records import (
     JobRecord,
 )
 
-_COUNTER_MAX: Final = 65535
 #: Why an ADDJOB fails whose job disappears while it waits.
 REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 #: Requeue times get a uniform jitter of this width around them, so that nodes rarely collide.
@@ -134,9 +134,9 @@ class Delivery:
     def count(self, job: Job, why: i64) -> None:
         """Count a delivery to come: ``INCR_NACKS`` or ``INCR_DELIV``, or both."""
         if why & INCR_NACKS:
-            job.nacks = min(job.nacks + 1, _COUNTER_MAX)
+            job.nacks = min(job.nacks + 1, COUNTER_MAX)
         if why & INCR_DELIV:
-            job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+            job.deliveries = min(job.deliveries + 1, COUNTER_MAX)
         if why & (INCR_NACKS | INCR_DELIV):
             self._jobs.counters.changed(job)
 
@@ -160,7 +160,7 @@ class Delivery:
         now_ms = self._turn.now_ms
         job.step(QUEUE)
         self._totals.queued += 1
-        self._jobs.put_down(job)
+        self._jobs.count_released(job)
         job.moved_ms = now_ms
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -226,7 +226,7 @@ class Delivery:
         """A fetched job goes to a client."""
         now_ms = self._turn.now_ms
         self._totals.delivered += 1
-        self._jobs.take_in_hand(job)
+        self._jobs.count_delivered(job)
         if self._outbox.events is not None:
             waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)

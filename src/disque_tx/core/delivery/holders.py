@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.state.state import State
@@ -60,7 +60,7 @@ def _begun_ms(job: Job, now_ms: i64) -> i64:
 class Holders:
     """Processes messages of other holders. ``acks``: the part for acknowledgements."""
 
-    def __init__(self, state: State, delivery: Delivery, backoff: Backoff, acks: Acks) -> None:
+    def __init__(self, state: State, delivery: Delivery, backoff: RetryBackoff, acks: Acks) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
         self._delivery = delivery
@@ -70,7 +70,7 @@ class Holders:
         self._received = state.received
 
     def receive(self, sender: NodeEntry, message: JobSignal) -> None:
-        """One of the four."""
+        """Handle QUEUED, WORKING, WILLQUEUE or ENQUEUE of another holder."""
         job = self._jobs.get(message.job_id)
         if job is None:
             return
@@ -97,7 +97,7 @@ class Holders:
             self._jobs.merge_holders(job, (sender,))
         if job.backoff:
             if queued_there:
-                self._backoff.insist(job, sender)
+                self._backoff.claim(job, sender)
                 return
             if not wins(sender, self._membership.myself.id, job.id):
                 self._backoff.worked_on(job)
@@ -110,9 +110,9 @@ class Holders:
                 return  # it would never come back
             self._delivery.dequeue(job)
         if queued_there and (job.place == DELAYED or job.place == IN_HAND):
-            self._jobs.count_as(job, NOWHERE)  # the sender counts it now
+            self._jobs.set_whereabouts(job, NOWHERE)  # the sender counts it now
         elif job.place >= LOADED:
-            self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
+            self._jobs.set_whereabouts(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job)
             job.retried = by_retry
@@ -129,7 +129,7 @@ class Holders:
         if job.state == QUEUED:
             self._delivery.send_queued(job, 0)
         elif job.backoff:
-            self._backoff.insist(job, sender)
+            self._backoff.claim(job, sender)
 
     def _enqueue(self, job: Job, message: JobSignal) -> None:
         """ENQUEUE: as the first node to queue the job, or the only one."""
@@ -143,7 +143,7 @@ class Holders:
         job.flags &= ~BCAST_QUEUED
         if message.aux > 0:
             job.qtime_ms = self._turn.now_ms + message.aux * 1000
-            self._jobs.count_as(job, DELAYED)
+            self._jobs.set_whereabouts(job, DELAYED)
             self._jobs.reschedule(job)
         else:
             self._delivery.enqueue(job, events.BY_PEER)

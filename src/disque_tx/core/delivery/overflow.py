@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.policies.settings import DROP_OLDEST
@@ -25,7 +25,7 @@ from disque_tx.messages import events
 _JOBS_PER_SLICE: Final = 500
 
 
-class Overflow(Task):
+class Overflow(SlicedTask):
     """Shortens queues."""
 
     __slots__ = (

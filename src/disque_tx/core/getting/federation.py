@@ -22,7 +22,7 @@ from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import Job, valid_id
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.endings import MOVED
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
@@ -56,12 +56,12 @@ class Parcel:
 
 class Federation(Part):
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
-    nodes are asked again. ``given``: what other nodes got lately."""
+    nodes are asked again. ``handovers``: jobs that other nodes got lately."""
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
         self._turn = state.turn
         self.wanting: Schedule[Queue] = Schedule()
-        self.given = state.given
+        self.handovers = state.handovers
         self._jobs = state.jobs
         self._queues = state.queues
         self._delivery = delivery
@@ -96,7 +96,7 @@ class Federation(Part):
             return
         imports = queue.imports
         if imports is None:
-            imports = queue.imports = ImportSchedule(now_ms)
+            imports = queue.imports = QueueDemand(now_ms)
         givers = imports.recent_givers(now_ms)
         request = imports.request(len(givers), now_ms)
         if imports.may_ask_all(now_ms):
@@ -129,7 +129,7 @@ class Federation(Part):
     def forget_all(self) -> None:
         """Queues are asked for anew, and nothing is known of jobs that other nodes got."""
         self.wanting.clear()
-        self.given.forget_all()
+        self.handovers.forget_all()
 
     def run_due(self) -> None:
         """Ask again for the queues at which clients still wait."""
@@ -168,7 +168,7 @@ class Federation(Part):
             parcel.moved.append(job)
         else:
             self._jobs.merge_holders(job, (receiver,))
-            self.given.note(job, receiver, now_ms)
+            self.handovers.note(job, receiver, now_ms)
         if self._outbox.events is not None:
             self._outbox.events.moved(events.EXPORTED, job, receiver)
         parcel.jobs.append(job)
@@ -212,7 +212,7 @@ class Federation(Part):
             if self._take(job, sender.id):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:
-                    queue.imports = ImportSchedule(now_ms)
+                    queue.imports = QueueDemand(now_ms)
                 queue.imports.note(sender.id, now_ms)
                 if self._matching.active:
                     self._matching.note_giver(queue, sender.id)

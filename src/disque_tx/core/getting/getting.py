@@ -17,9 +17,9 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.federation import Federation
-from disque_tx.core.getting.patterndemand import Asking
+from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.getting.unblocking import leaving
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.queues.filling import fill
 from disque_tx.core.queues.index import check_globs
 from disque_tx.core.queues.queues import PAUSE_OUT
@@ -47,7 +47,8 @@ class GetRequest:
 
 
 class Getting(Part):
-    """Answers GETJOB. ``asking``: asks other nodes by pattern. ``limits``: what policies allow."""
+    """Answers GETJOB. ``pattern_demand``: asks other nodes by pattern. ``limits``: what policies of
+    queues allow."""
 
     def __init__(self, state: State, delivery: Delivery, federation: Federation) -> None:
         self._turn = state.turn
@@ -60,7 +61,7 @@ class Getting(Part):
         self._matching = state.matching
         self._delivery = delivery
         self._federation = federation
-        self.asking = Asking(state, federation)
+        self.pattern_demand = PatternDemand(state, federation)
 
     def get(
         self,
@@ -74,7 +75,7 @@ class Getting(Part):
         """Answer with jobs of these queues, or block the client. Raises ``CommandError`` for names
         that are too long."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         for name in names:
             self._queues.check(name)
         jobs: list[JobRecord] = []
@@ -94,7 +95,7 @@ class Getting(Part):
         """Answer with jobs of the queues that are named or match, or block the client. Raises
         ``CommandError`` for names and patterns that cannot be used."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         for name in request.names:
             self._queues.check(name)
         check_globs(request.patterns)
@@ -127,7 +128,7 @@ class Getting(Part):
             if request.no_hang:
                 selector.passing[client] = None
         self.want(request.names)
-        self.asking.want(selector)
+        self.pattern_demand.want(selector)
 
     def _take_named(
         self, client: Client, names: list[bytes], count: i64, jobs: list[JobRecord]
@@ -174,7 +175,7 @@ class Getting(Part):
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
         due_ms = self.limits.next_due_ms()
-        for other_ms in (self._matching.next_due_ms(), self.asking.wanting.next_ms()):
+        for other_ms in (self._matching.next_due_ms(), self.pattern_demand.wanting.next_ms()):
             if due_ms < 0 or 0 <= other_ms < due_ms:
                 due_ms = other_ms
         return due_ms
@@ -187,7 +188,7 @@ class Getting(Part):
             if queue is not None:
                 self._waiters.note_ready(queue)
         if self._matching.active:
-            self.asking.run_due()
+            self.pattern_demand.run_due()
             self._matching.expire()
 
     def forget_all(self) -> None:
@@ -195,4 +196,4 @@ class Getting(Part):
         self._federation.forget_all()
         self._delivery.emptied.clear()
         self._matching.forget_queues()
-        self.asking.wanting.clear()
+        self.pattern_demand.wanting.clear()

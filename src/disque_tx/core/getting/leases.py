@@ -12,12 +12,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.getting import Getting
 from disque_tx.core.getting.unblocking import leaving
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, Job, before
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
 from disque_tx.messages import bustypes, events
@@ -28,11 +28,11 @@ from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DE
 NEVER_MS: Final = 100 * 366 * 86_400_000
 
 
-class Leases:
+class ListenerLeases:
     """Jobs for clients of protocols with leases."""
 
     def __init__(
-        self, state: State, delivery: Delivery, getting: Getting, backoff: Backoff
+        self, state: State, delivery: Delivery, getting: Getting, backoff: RetryBackoff
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership
@@ -50,7 +50,7 @@ class Leases:
         """Give the client the job that comes first in all of these queues, with a lease. ``None``
         when there is none; ``CommandError`` when this node must not deliver."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         while True:
             queue = self._best(names)
             if queue is None:
@@ -100,7 +100,7 @@ class Leases:
         """Give the client this very job, with a lease: one that is queued, delayed or held back;
         ``False`` for any other one."""
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         if job.expire_ms <= self._turn.now_ms:
             return False
         if job.state == QUEUED:

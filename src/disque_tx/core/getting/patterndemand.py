@@ -17,9 +17,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.schedule import Schedule
-from disque_tx.core.base.slices import Task
+from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.federation import BYTES_MAX, JOBS_MAX, Federation, Parcel
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.filling import fill
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.queues.selector import Selector
@@ -51,7 +51,7 @@ def can_match(entry: NodeEntry) -> bool:
     return link is not None and link.features & CAN_MATCH != 0
 
 
-class Asking:
+class PatternDemand:
     """Asks for jobs by pattern, and gives them. ``wanting``: selectors with which clients are
     blocked, by when nodes are asked again. ``federation``: what takes and sends jobs."""
 
@@ -83,7 +83,7 @@ class Asking:
             return
         imports = selector.imports
         if imports is None:
-            imports = selector.imports = ImportSchedule(now_ms)
+            imports = selector.imports = QueueDemand(now_ms)
         givers = imports.recent_givers(now_ms)
         count = imports.request(len(givers), now_ms)
         words = [_MATCH + glob for glob in selector.patterns]
@@ -242,25 +242,25 @@ def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
     return patterns, [word[1:] for word in words if word[:1] == _EXCEPT]
 
 
-class _Answering(Task):
+class _Answering(SlicedTask):
     """Answers requests that had to wait."""
 
-    __slots__ = ("_asking",)
+    __slots__ = ("_pattern_demand",)
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking: Asking = asking
+    def __init__(self, pattern_demand: PatternDemand) -> None:
+        self._pattern_demand: PatternDemand = pattern_demand
 
     def step(self, now_ms: i64) -> bool:
-        return self._asking.give_waiting()
+        return self._pattern_demand.give_waiting()
 
 
 class _Giving:
     """What one request gets. Of each queue, half of what was there at its beginning."""
 
-    __slots__ = ("_asking", "_count", "_left", "parcel")
+    __slots__ = ("_pattern_demand", "_count", "_left", "parcel")
 
-    def __init__(self, asking: Asking, receiver: NodeEntry, count: i64) -> None:
-        self._asking = asking
+    def __init__(self, pattern_demand: PatternDemand, receiver: NodeEntry, count: i64) -> None:
+        self._pattern_demand = pattern_demand
         self._count: i64 = count
         self._left: dict[bytes, int] = {}
         self.parcel = Parcel(receiver)
@@ -274,7 +274,7 @@ class _Giving:
         if (
             queue.jobs.size == 0
             or queue.paused & PAUSE_OUT
-            or queue.import_rate(self._asking.turn.now_ms) > 0
+            or queue.import_rate(self._pattern_demand.turn.now_ms) > 0
         ):
             return False
         left = self._left.get(queue.name)
@@ -283,16 +283,18 @@ class _Giving:
         if left == 0:
             return False
         self._left[queue.name] = left - 1
-        return self._asking.take_one(self.parcel, queue)
+        return self._pattern_demand.take_one(self.parcel, queue)
 
 
-class _ByName(Task):
+class _ByName(SlicedTask):
     """Asks nodes that know no patterns for the queues that are known here."""
 
-    __slots__ = ("_asked", "_asking", "_cursor", "_nodes", "_selector")
+    __slots__ = ("_asked", "_pattern_demand", "_cursor", "_nodes", "_selector")
 
-    def __init__(self, asking: Asking, selector: Selector, nodes: list[bytes]) -> None:
-        self._asking: Asking = asking
+    def __init__(
+        self, pattern_demand: PatternDemand, selector: Selector, nodes: list[bytes]
+    ) -> None:
+        self._pattern_demand: PatternDemand = pattern_demand
         self._selector: Selector = selector
         self._nodes: list[bytes] = nodes
         self._cursor: int = 0
@@ -301,6 +303,8 @@ class _ByName(Task):
     def step(self, now_ms: i64) -> bool:
         if self._selector.dropped or not self._selector.clients:
             return True
-        self._cursor, asked = self._asking.some_by_name(self._selector, self._nodes, self._cursor)
+        self._cursor, asked = self._pattern_demand.some_by_name(
+            self._selector, self._nodes, self._cursor
+        )
         self._asked += asked
         return self._cursor == 0 or self._asked >= _NAMES_MAX

@@ -42,7 +42,7 @@ def leaving() -> CommandError:
     return CommandError("LEAVING", _LEAVING)
 
 
-class Releasing(Part):
+class Unblocking(Part):
     """Ends the waiting of clients, when its time is over or what they wait for is gone."""
 
     def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:
@@ -71,7 +71,7 @@ class Releasing(Part):
             self._time_over(client)
 
     def _time_over(self, client: Client) -> None:
-        """Its time-out is reached."""
+        """Answer a client whose time-out is reached."""
         if client.blocked == BLOCKED_ADDJOB:
             job = self._waiters.copies[client.blocked_job].job
             self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))

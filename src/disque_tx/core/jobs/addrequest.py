@@ -87,7 +87,7 @@ class AddRequest:
         return ttl_s, retry_s if retry_s >= 0 else usual_retry_s(ttl_s)
 
     def to_queue(self, queue: bytes) -> AddRequest:
-        """The same for another queue, whose length MAXLEN does not concern."""
+        """A copy of the request for another queue, whose length MAXLEN does not concern."""
         other = AddRequest(queue, self.body)
         other.timeout_ms = self.timeout_ms
         other.replicate = self.replicate

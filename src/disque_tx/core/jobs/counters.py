@@ -65,6 +65,6 @@ class Counters:
             self.record()
 
     def clear(self) -> None:
-        """Nothing is to be recorded."""
+        """Forget all counters that were to be recorded."""
         self._changed.clear()
         self._due_ms = -1

@@ -22,6 +22,7 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
+from disque_tx.messages.limits import SECONDS_MAX, U32_MAX
 from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL, JobRecord
 
 #: Events.
@@ -44,7 +45,6 @@ PRIORITY: Final = 1_024
 _MIDDLE: Final = 0x8000_0000
 
 _FORBIDDEN: Final = -1
-_FOREVER_S: Final = 4_294_967_295
 _TRANSITIONS: Final = {
     (WAIT_REPL, QUEUE): QUEUED,
     (WAIT_REPL, HOLD): ACTIVE,
@@ -147,7 +147,7 @@ class Job(JobRecord):
     @property
     def life_ms(self) -> i64:
         """The TTL it was added with; of a copy, and after a restart, as far as that is known."""
-        return (i64(self._life_s) & _FOREVER_S) * 1000
+        return (i64(self._life_s) & U32_MAX) * 1000
 
     @life_ms.setter
     def life_ms(self, life_ms: i64) -> None:
@@ -225,7 +225,7 @@ def _shortest_s(minutes: i64) -> i64:
 
 def _longest_s(minutes: i64) -> i64:
     minutes |= 1
-    return _FOREVER_S if minutes > _MINUTES_MAX else 60 * (minutes + 1)
+    return SECONDS_MAX if minutes > _MINUTES_MAX else 60 * (minutes + 1)
 
 
 def whole_life_s(job_id: bytes, clocks_s: i64) -> i64:

@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.jobs.job import Job, life_minutes, may_repeat
+from disque_tx.messages.limits import REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE
 
 _VERSION: Final = 2
 _READ: Final = (1, _VERSION)
@@ -28,8 +29,6 @@ _QUOTE: Final = b'"'
 _BACKSLASH: Final = b"\\"
 #: Of a letter that is only looked at, without the body of the job.
 _OUTLINE_BYTES_MAX: Final = 64 * 1024
-_UINT32_MAX: Final = 4_294_967_295
-_REPLICATE_MAX: Final = 65_535
 
 
 class LetterJob:
@@ -135,13 +134,13 @@ def _read_terms(letter: LetterJob, values: dict[str, object], job_id: bytes) -> 
     """What the job was added with. What the letter does not say is taken from the ID of the job,
     as far as that goes: one with RETRY 0 keeps it."""
     known = len(job_id) == 40
-    letter.retry_s = _number(values.get("retry_s"), 0, _UINT32_MAX)
+    letter.retry_s = _number(values.get("retry_s"), *RETRY_RANGE)
     if known and not may_repeat(job_id):
         letter.retry_s = 0
-    letter.ttl_s = max(0, _number(values.get("ttl_s"), 1, _UINT32_MAX))
+    letter.ttl_s = max(0, _number(values.get("ttl_s"), *TTL_RANGE))
     if letter.ttl_s == 0 and known:
         letter.ttl_s = 60 * i64(life_minutes(job_id))
-    letter.replicate = max(0, _number(values.get("replicate"), 1, _REPLICATE_MAX))
+    letter.replicate = max(0, _number(values.get("replicate"), *REPLICATE_RANGE))
     if letter.retry_s == 0:
         letter.replicate = 1
 

@@ -1,7 +1,7 @@
 """How many jobs of each queue are at this node, but not queued: kept with every change.
 
-They are no part of a queue, for a queue is forgotten when it is idle, whether jobs of it are
-delayed or in the hands of clients or not. A tally of nothing is kept for a while: most queues are
+Tallies are kept apart from queues, because an idle queue is forgotten even while jobs of it are
+delayed, or delivered and not acknowledged. A tally of nothing is kept for a while: most queues are
 in use again and again.
 """
 
@@ -54,7 +54,7 @@ class Tally(Keyed):
 
 
 class Tallies:
-    """All of them, by the name of the queue."""
+    """The tallies of all queues, by the name of the queue."""
 
     __slots__ = ("_empty", "table")
 

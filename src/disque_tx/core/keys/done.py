@@ -50,7 +50,7 @@ class DoneJobs:
         self._newer[job_id] = int(now_ms)
 
     def since(self, at_ms: i64) -> list[bytes]:
-        """Those of which that has been known since this time, or became known later."""
+        """IDs of the jobs that became known as done at this time or later."""
         found: list[bytes] = []
         for half in (self._older, self._newer):
             found += [job_id for job_id, since_ms in half.items() if since_ms >= at_ms]

@@ -1,8 +1,8 @@
-"""The nodes that look after keys as this node sees them, and passing keys on when they change.
+"""The keepers of keys as this node sees them, and passing keys on when the keepers change.
 
-1. Two nodes look after each key, its keepers: those that rank first and second among the nodes of
-   ours that can be reached (see ``owners``). Who adds a job asks both, so two nodes whose views
-   differ by one node have a keeper in common.
+1. Two nodes keep each key, its keepers: those that rank first and second among the nodes of ours
+   that can be reached (see ``owners``). Who adds a job asks both, so two nodes whose views differ
+   by one node have a keeper in common.
 2. When the view changes, every node sends what it knows of a key to those keepers that it did not
    have before: in parts, then a message that this was all (``LAST``).
 3. A node does not answer for keys while it waits for that message of a node that has just become
@@ -13,7 +13,7 @@
 5. A node that becomes reachable also gets the jobs that are done since it was last known to be:
    what it knows of their keys is out of date.
 6. Nor does a node answer for keys right after its start, while it knows members that it has not
-   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may look after the keys.
+   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may keep the keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
@@ -41,7 +41,7 @@ SYNC_MS: Final = 2_000
 JOIN_MS: Final = 5_000
 #: Messages to a node may have been lost for so long before it was found to be unreachable.
 _UNNOTICED_MS: Final = 30_000
-#: How many nodes look after a key.
+#: How many nodes keep a key.
 KEEPERS: Final = 2
 #: How many are notified that a key is free: views may differ.
 NOTIFIED: Final = 3
@@ -49,9 +49,9 @@ NOTIFIED: Final = 3
 _KEYS_PER_PART: Final = 200
 
 
-class View:
-    """``nodes``: IDs of the nodes that look after keys, in the order of the node table.
-    ``changes``: how often they have changed."""
+class KeeperMap:
+    """``nodes``: IDs of the nodes that keep keys, in the order of the node table. ``changes``: how
+    often they have changed."""
 
     __slots__ = (
         "_asks",
@@ -81,7 +81,7 @@ class View:
         peers: Peers,
         reservations: Reservations,
         done_jobs: DoneJobs,
-        slices: Slices,
+        slices: SlicedWork,
     ) -> None:
         self.nodes: list[bytes] = [membership.myself.id]
         self.changes: i64 = 0
@@ -90,7 +90,7 @@ class View:
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._done_jobs: DoneJobs = done_jobs
-        self._slices: Slices = slices
+        self._slices: SlicedWork = slices
         self._owners = Owners()
         # By node, the link to it that is in use.
         self._links: dict[bytes, Link] = {}
@@ -110,7 +110,7 @@ class View:
         self._leaving: bool = False
 
     def alone(self) -> bool:
-        """Whether no other node looks after keys."""
+        """Whether no other node keeps keys."""
         return len(self.nodes) < 2
 
     def look(self) -> None:
@@ -150,7 +150,7 @@ class View:
                 del self._awaited[node_id]
         self._links = links
         mine = membership.myself.id
-        # A leaving node looks after keys only while there is nobody else.
+        # A leaving node keeps keys only while no other node can.
         self.nodes = list(links) if leaving and links else [mine, *links]
         self.changes += 1
         self._pass_on()
@@ -213,7 +213,7 @@ class View:
         return False
 
     def keepers(self, key: bytes) -> list[bytes]:
-        """The nodes that look after the key, in the order in which they are asked."""
+        """The keepers of the key, in the order in which they are asked."""
         if len(self.nodes) < 2:
             return self.nodes
         return self._owners.ranking(key, self.nodes)[:KEEPERS]
@@ -241,7 +241,7 @@ class View:
         return any(made_by(node_id, job_id) for node_id in self._links)
 
 
-class _Passing(Task):
+class _Passing(SlicedTask):
     """Passes on what new keepers do not have. ``before``: the nodes that have what concerns them;
     ``new``: those that wait for ``LAST``, and get to know first which jobs are done."""
 
@@ -261,14 +261,14 @@ class _Passing(Task):
     def __init__(
         self,
         turn: Turn,
-        view: View,
+        view: KeeperMap,
         peers: Peers,
         reservations: Reservations,
         before: list[bytes],
         new: list[bytes],
     ) -> None:
         self._turn: Turn = turn
-        self._view: View = view
+        self._view: KeeperMap = view
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._before: list[bytes] = before
@@ -281,7 +281,7 @@ class _Passing(Task):
         self._stopped: bool = False
 
     def stop(self) -> None:
-        """Others are to be sent now."""
+        """Stop sending these entries, because others must be sent now."""
         self._stopped = True
 
     def step(self, now_ms: i64) -> bool:
@@ -304,7 +304,7 @@ class _Passing(Task):
         return True
 
     def _send_done(self) -> None:
-        """Some of the jobs that are done, to one node."""
+        """Send some of the jobs that are done to one node."""
         node_id, job_ids = self._done[-1]
         part = job_ids[-ENTRIES_MAX:]
         del job_ids[-ENTRIES_MAX:]

@@ -56,7 +56,7 @@ class Reservation(Linked):
         self.born_ms: i64 = 0
 
 
-class Bonds:
+class KeysByJob:
     """``by_job``: keys by the IDs of their jobs. ``ended``: IDs of jobs that have ended, until this
     is read, and how certain that is: of jobs with keys that this node knows, and of those whose
     keys others may know."""

@@ -1,4 +1,4 @@
-"""Which nodes look after a key: those whose IDs rank first with it.
+"""Which nodes keep a key: the nodes whose IDs rank first for the key.
 
 Every node works it out alike, without asking. When a node joins or leaves, only the keys for which
 it ranks first or second change their nodes.
@@ -30,8 +30,7 @@ class Owners:
         self._by_key: dict[bytes, list[bytes]] = {}
 
     def ranking(self, key: bytes, nodes: list[bytes]) -> list[bytes]:
-        """As the function. Rankings of one list of nodes, which must not change, are remembered;
-        they must not be changed either."""
+        """Like :func:`ranking`, cached per list of nodes. Do not modify the list or the result."""
         if nodes is not self._nodes or len(self._by_key) >= _REMEMBERED_MAX:
             self._nodes = nodes
             self._by_key = {}
@@ -60,7 +59,7 @@ class Owners:
 
 
 def ranking(key: bytes, node_ids: Iterable[bytes]) -> list[bytes]:
-    """The nodes in the order in which they are to look after the key, the first one first.
+    """The nodes in the order in which they are to keep the key, the first one first.
 
     The order is that of falling weights; the greater ID is first should two be alike. A weight is
     made of the key's hash and the node's: their exclusive or, mixed as in :func:`_mixed`. A hash is

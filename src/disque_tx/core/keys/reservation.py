@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.jobs.memory import Memory
-from disque_tx.core.keys.keysbyjob import Bonds, Reservation
+from disque_tx.core.keys.keysbyjob import KeysByJob, Reservation
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.keys import ENDED, HELD, RESERVED
 from disque_tx.messages.records import KeyEntry
@@ -31,16 +31,16 @@ _HELD_MS: Final = 30_000
 class Reservations:
     """``by_key``: all of them."""
 
-    __slots__ = ("_bonds", "_memory", "_membership", "_outbox", "_schedule", "by_key")
+    __slots__ = ("_keys_by_job", "_memory", "_membership", "_outbox", "_schedule", "by_key")
 
     def __init__(
-        self, membership: Membership, memory: Memory, outbox: Outbox, bonds: Bonds
+        self, membership: Membership, memory: Memory, outbox: Outbox, keys_by_job: KeysByJob
     ) -> None:
         self.by_key: dict[bytes, Reservation] = {}
         self._membership: Membership = membership
         self._memory: Memory = memory
         self._outbox: Outbox = outbox
-        self._bonds: Bonds = bonds
+        self._keys_by_job: KeysByJob = keys_by_job
         self._schedule: Schedule[Reservation] = Schedule()
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Reservations:
 
     def of_job(self, job_id: bytes) -> Reservation | None:
         """The key of the job, as far as it is known."""
-        return self._bonds.by_job.get(job_id)
+        return self._keys_by_job.by_job.get(job_id)
 
     def ended(self, key: bytes, job_id: bytes) -> bool:
         """Whether this job had the key, is done, and the key is kept for a while."""
@@ -71,14 +71,14 @@ class Reservations:
         found.keep_ms = now_ms + entry.keep_ms if entry.keep_ms > 0 else 0
         found.born_ms = entry.born_ms
         self.by_key[found.key] = found
-        self._bonds.by_job[found.job_id] = found
+        self._keys_by_job.by_job[found.job_id] = found
         self._memory.take(KEY_BYTES + len(found.key))
         self._plan(found)
         self._record(found)
         return found
 
     def take(self, entry: KeyEntry, now_ms: i64) -> Reservation:
-        """Look after a key that is not known here."""
+        """Keep a key that is not known here."""
         found = self.new(entry, now_ms)
         self.look_later(found, now_ms)
         return found
@@ -92,12 +92,13 @@ class Reservations:
             self.look_at(found, now_ms + pause_ms)
 
     def changed(self, found: Reservation) -> None:
-        """Its state or its times are others now."""
+        """Schedule and log a reservation whose state or times have changed."""
         self._plan(found)
         self._record(found)
 
     def look_at(self, found: Reservation, at_ms: i64) -> None:
-        """Have it due at this time, if it does not end before; 0 for not at all."""
+        """Schedule a check of the reservation at this time, if it does not end before; 0 for no
+        check."""
         found.check_ms = at_ms
         self._plan(found)
 
@@ -112,7 +113,7 @@ class Reservations:
             self._outbox.log.hold_key(self.logged(found))
 
     def logged(self, found: Reservation) -> KeyEntry:
-        """As it stands in the log, where times are unix milliseconds."""
+        """The entry as logged: times are unix milliseconds."""
         unix_ms = self._membership.unix_ms
         keep_ms = found.keep_ms + unix_ms if found.keep_ms else 0
         expire_ms = found.expire_ms + unix_ms
@@ -138,8 +139,8 @@ class Reservations:
         if self.by_key.get(found.key) is not found:
             return
         del self.by_key[found.key]
-        if self._bonds.by_job.get(found.job_id) is found:
-            del self._bonds.by_job[found.job_id]
+        if self._keys_by_job.by_job.get(found.job_id) is found:
+            del self._keys_by_job.by_job[found.job_id]
         self._schedule.remove(found)
         self._memory.give(KEY_BYTES + len(found.key))
         if self._outbox.log is not None and found.state != RESERVED:
@@ -160,7 +161,7 @@ class Reservations:
 
 
 def left(found: Reservation, now_ms: i64) -> KeyEntry:
-    """As it travels, where times are what is left."""
+    """The entry as sent: remaining durations instead of deadlines."""
     life_ms = max(0, found.expire_ms - now_ms)
     keep_ms = max(0, found.keep_ms - now_ms) if found.keep_ms else 0
     return KeyEntry(found.key, found.job_id, i64(found.state), life_ms, keep_ms, found.born_ms)

@@ -9,7 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-PORT_MAX: Final = 65_535
+from disque_tx.messages.limits import PORT_MAX
+
 #: By default the bus listens so much above the port for clients.
 BUS_PORT_OFFSET: Final = 10_000
 _MAPPED: Final = b"::ffff:"
@@ -40,7 +41,7 @@ def is_loopback(ip: bytes) -> bool:
 
 
 def ports_usable(port: i64, bus_port: i64) -> bool:
-    """Both ports exist; ``bus_port`` 0 is the one that belongs to ``port``."""
+    """Whether both ports exist; ``bus_port`` 0 stands for the one that belongs to ``port``."""
     if bus_port == 0:
         return 1 <= port <= PORT_MAX - BUS_PORT_OFFSET
     return 1 <= port <= PORT_MAX and 1 <= bus_port <= PORT_MAX

@@ -9,7 +9,7 @@ it takes for that node.
    appears when there is no link to the earlier one, or that one has become silent. So a restart,
    here or elsewhere, works at once, and so does a change of address of a running node.
 2. Otherwise two starts are alive. The newcomer's messages are ignored, and if that goes on for a
-   second, it is a twin: the start that began first is the node, the other one is ignored.
+   second, the ID is in use twice: the start that began first is the node, the other one is ignored.
 3. A start that learns that an earlier one is taken for its node stands aside: it neither accepts
    jobs nor delivers any, until no node has objected for the node time-out. It was copied with its
    log, so its jobs may be those of the other one.
@@ -55,7 +55,7 @@ def is_replaced(entry: NodeEntry, link: Link) -> bool:
     return 0 < link.number < newest and same_start(link.number, newest)
 
 
-def has_twin(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
+def has_duplicate(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     """Whether another process than the node used its ID lately."""
     certain = entry.twin_ms - entry.twin_first_ms >= _CERTAIN_MS
     return entry.twin_first_ms > 0 and certain and now_ms - entry.twin_ms < node_timeout_ms
@@ -90,7 +90,7 @@ def _believed(entry: NodeEntry, start: i64, moved: bool, now_ms: i64, node_timeo
         entry.twin_first_ms = now_ms
     entry.twin_start = start
     entry.twin_ms = now_ms
-    if start < entry.start and has_twin(entry, now_ms, node_timeout_ms):
+    if start < entry.start and has_duplicate(entry, now_ms, node_timeout_ms):
         first_ms = entry.twin_first_ms
         _take(entry, start, now_ms)
         entry.twin_first_ms, entry.twin_ms = first_ms, now_ms
@@ -106,7 +106,7 @@ def _take(entry: NodeEntry, start: i64, now_ms: i64) -> None:
     entry.start_seen_ms = now_ms
 
 
-class Standing:
+class IdentityConflict:
     """What this process knows of others that use its own ID.
 
     ``start``: the number from which it numbers its connections. ``aside``: it must not serve.
@@ -157,7 +157,7 @@ class Standing:
             self.doubled = False
 
 
-def standing_aside() -> CommandError:
+def identity_conflict_error() -> CommandError:
     """The error for clients of a process that stands aside; they go to other nodes, as from one
     that is leaving."""
     return CommandError(

@@ -23,7 +23,7 @@ def failing(entry: NodeEntry) -> bool:
 
 
 def overdue(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
-    """Its PING went unanswered for so long that it becomes suspected now."""
+    """Whether a PING to the node went unanswered for so long that it becomes suspected now."""
     waiting = entry.ping_sent_ms != 0 and now_ms - entry.ping_sent_ms > node_timeout_ms
     return waiting and not failing(entry)
 

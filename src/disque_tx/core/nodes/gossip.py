@@ -18,14 +18,13 @@ from mypy_extensions import i64
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import Gossip, GossipEntry
+from disque_tx.messages.limits import U16_MAX, U32_MAX
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, NodeEntry
 
 #: How many random nodes compete for the PING of each second.
 CANDIDATES: Final = 5
 _ENTRIES_MIN: Final = 3
 _DRAWS_PER_ENTRY: Final = 3
-_LOW_32_BITS: Final = 0xFFFF_FFFF
-_FLAG_BITS: Final = 0xFFFF
 
 
 def draw(entries: list[NodeEntry], random: Callable[[], float]) -> NodeEntry:
@@ -93,7 +92,7 @@ def news(kind: i64, membership: Membership, random: Callable[[], float]) -> Goss
 
 def described(entry: NodeEntry, unix_ms: i64) -> GossipEntry:
     """The gossip on a node; ``unix_ms``: the wall clock when the steady clock was zero."""
-    row = GossipEntry(entry.id, entry.ip, entry.port, entry.flags & _FLAG_BITS)
+    row = GossipEntry(entry.id, entry.ip, entry.port, entry.flags & U16_MAX)
     row.ping_sent_ms = _unix_ms(entry.ping_sent_ms, unix_ms)
     row.pong_received_ms = _unix_ms(entry.pong_received_ms, unix_ms)
     row.bus_port = entry.bus_port
@@ -101,4 +100,4 @@ def described(entry: NodeEntry, unix_ms: i64) -> GossipEntry:
 
 
 def _unix_ms(steady_ms: i64, unix_ms: i64) -> i64:
-    return (steady_ms + unix_ms) & _LOW_32_BITS if steady_ms else 0
+    return (steady_ms + unix_ms) & U32_MAX if steady_ms else 0

@@ -22,7 +22,7 @@ GIVEN_MS: Final = 30_000
 GIVEN_MAX: Final = 10_000
 
 
-class Given:
+class RecentHandovers:
     """By the ID of a job: who got it, and when. ``limit``: jobs remembered."""
 
     def __init__(self, peers: Peers) -> None:

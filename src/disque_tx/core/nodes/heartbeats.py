@@ -69,7 +69,7 @@ class Heartbeats:
             moved = not _is_at(sender, _address(link, message), message)
             known = is_that_node(sender, link, message.epoch, moved, now_ms, node_timeout_ms)
             if not known:
-                self._refuse_twin(link, message)
+                self._refuse_duplicate(link, message)
                 return
         if entry is None:
             if message.type != PONG and not self._answer(link, message, sender, now_ms):
@@ -89,7 +89,7 @@ class Heartbeats:
         if sender is not None or message.type == MEET:
             self._read_gossip(sender, message.entries, now_ms, node_timeout_ms)
 
-    def _refuse_twin(self, link: Link, message: Gossip) -> None:
+    def _refuse_duplicate(self, link: Link, message: Gossip) -> None:
         """Another process has the ID of a node that is alive: it gets a PONG with that news."""
         entry = link.entry
         if entry is None:

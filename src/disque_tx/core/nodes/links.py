@@ -38,7 +38,8 @@ class Links:
         self._moved: set[NodeEntry] = set()
 
     def call(self, entry: NodeEntry, now_ms: i64) -> None:
-        """Have a link made, unless one is being made or it is too early for the next try."""
+        """Ask for a link to the node, unless one is being made or it is too early for the next
+        try."""
         if entry.connecting or now_ms < entry.retry_ms:
             return
         entry.connecting = True
@@ -47,7 +48,8 @@ class Links:
         self._outbox.connects.append(entry)
 
     def up(self, entry: NodeEntry, link: Link) -> bool:
-        """The link is made; ``False`` if it is not wanted any more, and will be closed."""
+        """Record that the link is made; ``False`` if it has become superfluous, and will be
+        closed."""
         entry.connecting = False
         moved = entry in self._moved
         self._moved.discard(entry)
@@ -103,7 +105,7 @@ class Links:
         entry.port = port
         entry.bus_port = bus_port
         entry.flags &= ~NOADDR
-        self.forgive(entry)
+        self.reset_backoff(entry)
         if entry.connecting:
             self._moved.add(entry)
         self.hang_up(entry)
@@ -119,7 +121,7 @@ class Links:
         self.hang_up(entry)
         self._membership.changed = True
 
-    def forgive(self, entry: NodeEntry) -> None:
+    def reset_backoff(self, entry: NodeEntry) -> None:
         """The node is alive: end the backoff of earlier failures."""
         entry.attempts = 0
         entry.retry_ms = 0

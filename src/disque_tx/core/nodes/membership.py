@@ -26,7 +26,7 @@ from disque_tx.core.nodes.addresses import (
     ports_usable,
     short_bus_port,
 )
-from disque_tx.core.nodes.duplicateids import Standing
+from disque_tx.core.nodes.duplicateids import IdentityConflict
 from disque_tx.errors import LocalError
 from disque_tx.messages.bustypes import (
     ALL_FEATURES,
@@ -122,14 +122,14 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
-        self.standing: Standing = Standing()
+        self.standing: IdentityConflict = IdentityConflict()
         self.features: i64 = ALL_FEATURES
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 
     @property
     def leaving(self) -> bool:
-        """This node is about to leave the cluster."""
+        """Whether this node is about to leave the cluster."""
         return self.myself.flags & LEAVING != 0
 
     # -- this node ---------------------------------------------------------------------------

@@ -18,9 +18,8 @@ from disque_tx.core.nodes.duplicateids import TWIN
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import Gossip, JobCopy, Message, Sender
+from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.nodes import HANDSHAKE, Link, NodeEntry
-
-_FLAG_BITS: Final = 0xFFFF
 
 
 class Peers:
@@ -39,12 +38,12 @@ class Peers:
         myself = membership.myself
         if (
             sender.id is not myself.id
-            or sender.flags != myself.flags & _FLAG_BITS
+            or sender.flags != myself.flags & U16_MAX
             or sender.ip is not membership.announced_ip
             or sender.port != myself.port
             or sender.bus_port != myself.bus_port
         ):
-            flags = myself.flags & _FLAG_BITS
+            flags = myself.flags & U16_MAX
             ip = membership.announced_ip
             sender = self._sender = Sender(myself.id, myself.port, flags, ip, myself.bus_port)
         return sender
@@ -73,12 +72,12 @@ class Peers:
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
             message.features = membership.features
             message.clock_ms = membership.wall_ms
-            self._point_out_twin(link, message)
+            self._point_out_duplicate(link, message)
         membership.messages_sent += 1
         link.sink.send(message)
 
-    def _point_out_twin(self, link: Link, message: Message) -> None:
-        """Let one of two processes with one ID know that there is another (see ``twins``)."""
+    def _point_out_duplicate(self, link: Link, message: Message) -> None:
+        """Let one of two processes with one ID know of the other (see ``duplicateids``)."""
         entry = self._membership.nodes.get(link.speaker)
         if entry is None:
             return
@@ -150,7 +149,7 @@ class Peers:
         return sent
 
 
-class Received:
+class SeenSerials:
     """Which numbered messages were taken: per sender and link of it, the highest number so far.
 
     On one connection numbers only grow, so what is not above the highest came before: a copy, or

@@ -35,7 +35,7 @@ def literal_prefix(pattern: bytes) -> bytes:
 
 class _Group:
     """Patterns with the same literal prefix, in byte order. ``plain``: those that no bytes are
-    known of; ``by_gram``: the others. ``sizes``: how many grams have so many bytes."""
+    known of; ``by_gram``: the others. ``sizes``: how many grams there are of each length."""
 
     __slots__ = ("by_gram", "globs", "patterns", "plain", "sizes")
 

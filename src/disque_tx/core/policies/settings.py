@@ -13,10 +13,18 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.errors import CommandError
+from disque_tx.messages.limits import (
+    COUNTER_MAX,
+    DELAY_RANGE,
+    REPLICATE_RANGE,
+    RETRY_RANGE,
+    SECONDS_MAX,
+    TTL_RANGE,
+    U32_MAX,
+)
 from disque_tx.messages.tables import VALUE_BYTES_MAX
 from disque_tx.text.quoting import quote, split
 
-_UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
 _SECONDS: Final = " of seconds"
 _RATE_MAX: Final = 1_000_000
@@ -131,7 +139,7 @@ class Setting:
         raise NotImplementedError
 
 
-class Number(Setting):
+class NumberSetting(Setting):
     """A number from ``least`` to ``most``, with up to ``decimals`` decimals; if there may be any,
     the field is in thousandths."""
 
@@ -156,7 +164,7 @@ class Number(Setting):
         return int(thousandths(value)) if self._decimals else int(value)
 
 
-class Choice(Setting):
+class ChoiceSetting(Setting):
     """One of some words; the field has its place among them."""
 
     def __init__(self, name: bytes, field: str, words: tuple[bytes, ...]) -> None:
@@ -172,14 +180,14 @@ class Choice(Setting):
         return self._words.index(value)
 
 
-class Switch(Choice):
+class SwitchSetting(ChoiceSetting):
     """One of two words; the field is true for the second."""
 
     def meaning(self, value: bytes, queue: bytes) -> object:
         return value == self._words[1]
 
 
-class Name(Setting):
+class NameSetting(Setting):
     """The name of a queue, or nothing."""
 
     def __init__(self, name: bytes, field: str) -> None:
@@ -193,7 +201,7 @@ class Name(Setting):
         return value.replace(QUEUE_MARK, queue)[:QUEUE_BYTES_MAX]
 
 
-class Queues(Setting):
+class QueuesSetting(Setting):
     """Names of queues, separated by blanks and quoted like the words of a request; or nothing."""
 
     def __init__(self, name: bytes, field: str) -> None:
@@ -237,26 +245,30 @@ def show_thousandths(milli: i64) -> bytes:
 SETTINGS: Final[dict[bytes, Setting]] = {
     setting.name: setting
     for setting in (
-        Number(b"max-deliveries", "max_deliveries", 0, 65_535, ""),
-        Name(b"dead-queue", "dead_queue"),
-        Number(b"dead-ttl", "dead_ttl_s", 1, _UINT32_MAX, _SECONDS),
-        Number(b"retry-delay", "retry_delay_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
-        Number(b"retry-delay-max", "retry_delay_max_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
-        Number(b"retry-factor", "retry_factor_milli", 1, 1_000, "", _DECIMALS_MAX),
-        Number(b"retry-jitter", "retry_jitter_milli", 0, 1, "", _DECIMALS_MAX),
-        Switch(b"retry-on-timeout", "retry_on_timeout", _YES_NO),
-        Switch(b"retry-from", "retry_from_delivery", RETRY_FROMS),
-        Number(b"ttl", "ttl_s", 1, _UINT32_MAX, _SECONDS),
-        Number(b"retry", "retry_s", 0, _UINT32_MAX, _SECONDS),
-        Number(b"delay", "delay_s", 0, _UINT32_MAX, _SECONDS),
-        Number(b"replicate", "replicate", 1, 65_535, ""),
-        Number(b"max-length", "max_length", 0, _UINT32_MAX, " of jobs"),
-        Choice(b"overflow", "overflow", OVERFLOWS),
-        Choice(b"pause", "pause", PAUSES),
-        Queues(b"copy-to", "copy_to"),
-        Number(b"concurrency", "concurrency", 0, _UINT32_MAX, " of jobs"),
-        Number(b"rate", "rate_milli", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX),
-        Number(b"rate-burst", "rate_burst", 1, _RATE_MAX, " of deliveries"),
+        NumberSetting(b"max-deliveries", "max_deliveries", 0, COUNTER_MAX, ""),
+        NameSetting(b"dead-queue", "dead_queue"),
+        NumberSetting(b"dead-ttl", "dead_ttl_s", *TTL_RANGE, _SECONDS),
+        NumberSetting(b"retry-delay", "retry_delay_ms", 0, SECONDS_MAX, _SECONDS, _DECIMALS_MAX),
+        NumberSetting(
+            b"retry-delay-max", "retry_delay_max_ms", 0, SECONDS_MAX, _SECONDS, _DECIMALS_MAX
+        ),
+        NumberSetting(b"retry-factor", "retry_factor_milli", 1, 1_000, "", _DECIMALS_MAX),
+        NumberSetting(b"retry-jitter", "retry_jitter_milli", 0, 1, "", _DECIMALS_MAX),
+        SwitchSetting(b"retry-on-timeout", "retry_on_timeout", _YES_NO),
+        SwitchSetting(b"retry-from", "retry_from_delivery", RETRY_FROMS),
+        NumberSetting(b"ttl", "ttl_s", *TTL_RANGE, _SECONDS),
+        NumberSetting(b"retry", "retry_s", *RETRY_RANGE, _SECONDS),
+        NumberSetting(b"delay", "delay_s", *DELAY_RANGE, _SECONDS),
+        NumberSetting(b"replicate", "replicate", *REPLICATE_RANGE, ""),
+        NumberSetting(b"max-length", "max_length", 0, U32_MAX, " of jobs"),
+        ChoiceSetting(b"overflow", "overflow", OVERFLOWS),
+        ChoiceSetting(b"pause", "pause", PAUSES),
+        QueuesSetting(b"copy-to", "copy_to"),
+        NumberSetting(b"concurrency", "concurrency", 0, U32_MAX, " of jobs"),
+        NumberSetting(
+            b"rate", "rate_milli", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX
+        ),
+        NumberSetting(b"rate-burst", "rate_burst", 1, _RATE_MAX, " of deliveries"),
     )
 }
 #: Those that limit what is delivered.

@@ -1,4 +1,4 @@
-"""One queue's trade with other nodes: how often to ask, who gave lately, how much comes.
+"""Demand of one queue: which nodes to ask for jobs, when, and for how many.
 
 Cluster protocol, sections 11.1 to 11.3. All times are milliseconds of the steady clock.
 """
@@ -26,7 +26,7 @@ _REQUEST_MIN: Final = 5
 _REQUEST_MAX: Final = 100
 
 
-class ImportSchedule:
+class QueueDemand:
     """``givers``: node ID → when it last gave. ``asked_all_ms``, ``asked_givers_ms``: the last
     requests, -1 before the first; ``all_attempts``, ``givers_attempts``: how many in a row."""
 

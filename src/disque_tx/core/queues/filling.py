@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import REPLY_OFF
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.queues.queues import Queues
 from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.waiters import Waiters
@@ -17,9 +17,9 @@ QUEUES_PER_PART: Final = 500
 _QUEUES_AT_ONCE: Final = 2_000
 
 
-class Filling(Task):
-    """One selector. Queues that get jobs meanwhile are offered to it anyway; at the end those are
-    answered that only wait for that."""
+class Filling(SlicedTask):
+    """Fills a new selector. Queues that get jobs meanwhile are offered to the selector anyway; when
+    the fill ends, NOHANG clients that waited for it are answered."""
 
     __slots__ = ("_cursor", "_queues", "_selector", "_waiters")
 
@@ -44,7 +44,8 @@ class Filling(Task):
         return True
 
     def look(self, count: i64) -> None:
-        """Look at about so many queues with short names, at fewer with longer ones."""
+        """Offer the selector about this number of queues with short names, fewer with longer
+        ones."""
         selector = self._selector
         seen: i64 = 0
         while seen < count:
@@ -62,7 +63,9 @@ class Filling(Task):
                 return
 
 
-def fill(selector: Selector, queues: Queues, waiters: Waiters, slices: Slices, now_ms: i64) -> None:
+def fill(
+    selector: Selector, queues: Queues, waiters: Waiters, slices: SlicedWork, now_ms: i64
+) -> None:
     """Let a new selector look at the queues: the first of them at once, the others in slices."""
     if selector.filled or selector.filling:
         return

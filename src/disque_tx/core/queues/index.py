@@ -46,7 +46,7 @@ def _check_number(globs: list[bytes]) -> None:
 
 
 def _check_foreign(globs: list[bytes]) -> None:
-    """The same for patterns of another node, whose version may allow longer ones."""
+    """Check patterns of another node, whose version may allow longer ones."""
     _check_number(globs)
     for glob in globs:
         if len(glob) > PATTERN_BYTES_MAX:
@@ -260,7 +260,7 @@ class Matching:
         queue.served = self._served
 
     def note_giver(self, queue: Queue, giver: bytes) -> None:
-        """Another node gave a job of this queue."""
+        """Remember that another node gave a job of this queue."""
         now_ms = self._turn.now_ms
         for selector in self.of(queue):
             if selector.imports is not None:

@@ -7,8 +7,8 @@
 3. Both are about deliveries to clients of this node: jobs go to other nodes without them, and are
    delivered there within the limits of that node. But no node asks for jobs of a queue from which
    it may deliver none.
-4. Buckets are no part of a queue, for a queue is forgotten when it is idle. A full one means
-   nothing, and is forgotten.
+4. Buckets are kept apart from queues, because an idle queue is forgotten. A full one means nothing,
+   and is forgotten.
 """
 
 from __future__ import annotations

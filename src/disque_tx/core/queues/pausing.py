@@ -3,7 +3,7 @@
 1. A queue is paused in a direction if PAUSE or the policy says so: PAUSE with ``none`` ends what
    PAUSE began, and nothing else.
 2. What PAUSE said, who and when, is kept over restarts. What a policy says is in force for every
-   queue that it matches, from the moment in which the queue comes to be.
+   queue that it matches, as soon as the queue is created.
 3. When a policy changes, the queue of that exact name follows at once, others in slices. What waits
    in a queue that is no longer paused is delivered then, and so is what a limit held up.
 """
@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Part
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.base.turn import Turn
 from disque_tx.core.policies.policies import Policies, PolicyWatcher
 from disque_tx.core.policies.settings import LIMITS
@@ -56,7 +56,7 @@ class Pausing(Part, PolicyWatcher):
         queues: Queues,
         waiters: Waiters,
         outbox: Outbox,
-        slices: Slices,
+        slices: SlicedWork,
     ) -> None:
         self.kept: dict[bytes, Pause] = {}
         self.unsaved: bool = False
@@ -142,7 +142,7 @@ class Pausing(Part, PolicyWatcher):
         self._waiters.note_ready(queue)
 
 
-class _Walk(Task):
+class _Walk(SlicedTask):
     """Lets all queues follow. A change while this is under way makes it go round once more: every
     queue is reached, however often policies change."""
 

@@ -15,7 +15,7 @@ from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.memory import QUEUE_BYTES, Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.policies.policies import Policies
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.selector import Selector
 from disque_tx.messages.records import Keyed
 
@@ -77,7 +77,7 @@ class Queue(Keyed):
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
-        self.imports: ImportSchedule | None = None
+        self.imports: QueueDemand | None = None
         self.overfull: bool = False
         self.rates: Rates | None = None
         self.mark_ms: i64 = now_ms + MARK_MS

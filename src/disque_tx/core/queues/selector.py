@@ -18,7 +18,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
 from disque_tx.core.policies.patterns import literal_prefix
-from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.messages.records import Linked
 from disque_tx.text.globs import Glob
 
@@ -76,7 +76,7 @@ class Selector(Linked):
         self.ready: bool = False
         self.dropped: bool = False
         self.used_ms: i64 = 0
-        self.imports: ImportSchedule | None = None
+        self.imports: QueueDemand | None = None
         self.held: OrderedDict[bytes, None] = OrderedDict()
         self.alone: list[Selector] = [self]
         self._globs: list[Glob] = [Glob(pattern) for pattern in patterns]

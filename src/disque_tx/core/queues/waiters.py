@@ -228,7 +228,7 @@ class Waiters:
             self.note_ready(queue)
 
     def look_at(self, queue: Queue) -> None:
-        """Have the node look at the queue before the next request."""
+        """Let the node serve the queue before the next request."""
         if not queue.ready:
             queue.ready = True
             self.ready.append(queue)

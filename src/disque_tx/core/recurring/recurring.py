@@ -55,7 +55,7 @@ _AHEAD: Final = (
 )
 
 
-class Upcoming:
+class ActiveSchedule:
     """One schedule in force. ``definition``: what it is. ``done_s``: up to which time its
     occurrences are done with. ``next_s``: its next one, 0 while that is not worked out.
     ``pending``: the ID of the job that waits for its copies, empty for none. ``made_up``: how many
@@ -92,10 +92,10 @@ class Recurring(Part, CopiesWatcher):
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._occurrences = Occurrences(adding)
-        self._upcoming: dict[bytes, Upcoming] = {}
+        self._active: dict[bytes, ActiveSchedule] = {}
         # When to look at which schedule; entries that are out of date are skipped.
         self._heap: list[tuple[int, bytes]] = []
-        self._pending: dict[bytes, Upcoming] = {}
+        self._pending: dict[bytes, ActiveSchedule] = {}
         self._ready_ms: i64 = NEVER
         # The time of day of the last run, to notice a clock that is set back.
         self._ran_s: i64 = 0
@@ -106,9 +106,9 @@ class Recurring(Part, CopiesWatcher):
         alone = self._membership.size == 1
         self._ready_ms = now_ms if alone else now_ms + SETTLE_MS
 
-    def find(self, name: bytes) -> Upcoming | None:
+    def find(self, name: bytes) -> ActiveSchedule | None:
         """What this node knows of a schedule that it has taken up."""
-        return self._upcoming.get(name)
+        return self._active.get(name)
 
     def maker(self, name: bytes) -> bytes:
         """The ID of the node that makes the occurrences of a schedule now."""
@@ -154,67 +154,67 @@ class Recurring(Part, CopiesWatcher):
             self._set_back()
         self._ran_s = self._time_s()
         self._clocks.look(now_ms)
-        self._take_up()
+        self._apply_changes()
         if now_ms < self._ready_ms:
             return
         for _ in range(PER_TURN):
             if not self._heap or self._heap[0][0] > self._time_s():
                 break
             look_s, name = heappop(self._heap)
-            upcoming = self._upcoming.get(name)
-            if upcoming is not None and upcoming.look_s == look_s and self._is_in_force(upcoming):
-                upcoming.look_s = NEVER
-                self._look(upcoming)
+            active = self._active.get(name)
+            if active is not None and active.look_s == look_s and self._is_in_force(active):
+                active.look_s = NEVER
+                self._check(active)
 
     def _time_s(self) -> i64:
         return self._turn.wall_us // 1_000_000
 
     def _set_back(self) -> None:
         """The clock was set back: what was planned by it is looked at again."""
-        for upcoming in self._upcoming.values():
-            if not upcoming.pending:
-                self._look_at(upcoming, self._time_s())
+        for active in self._active.values():
+            if not active.pending:
+                self._check_at(active, self._time_s())
 
-    def _take_up(self) -> None:
+    def _apply_changes(self) -> None:
         """See what has become of schedules that changed, a bounded number of them."""
         table = self._table
         for _ in range(min(len(table.changed), 10 * PER_TURN)):
             name, _nothing = table.changed.popitem(last=False)
             definition = table.definitions.get(name)
-            upcoming = self._upcoming.get(name)
+            active = self._active.get(name)
             if definition is None or definition.paused:
-                if upcoming is not None:
-                    self._drop(upcoming)
+                if active is not None:
+                    self._drop(active)
                 continue
             done_s = table.position_s(name)
-            if upcoming is None or upcoming.definition is not definition:
-                if upcoming is not None:
-                    self._drop(upcoming)
-                upcoming = Upcoming(name, definition, done_s)
-                self._upcoming[name] = upcoming
-                self._look_at(upcoming, self._time_s())
-            elif done_s > upcoming.done_s or self._is_ahead(upcoming.done_s):
-                # Another node has made it; it is nobody's any more here.
-                self._give_up(upcoming)
-                self._done(upcoming, done_s)
+            if active is None or active.definition is not definition:
+                if active is not None:
+                    self._drop(active)
+                active = ActiveSchedule(name, definition, done_s)
+                self._active[name] = active
+                self._check_at(active, self._time_s())
+            elif done_s > active.done_s or self._is_ahead(active.done_s):
+                # Another node has added this occurrence; drop ours.
+                self._give_up(active)
+                self._done(active, done_s)
 
-    def _is_in_force(self, upcoming: Upcoming) -> bool:
+    def _is_in_force(self, active: ActiveSchedule) -> bool:
         """Whether it was not deleted or replaced, which may still be to be taken up."""
-        return self._table.definitions.get(upcoming.name) is upcoming.definition
+        return self._table.definitions.get(active.name) is active.definition
 
-    def _drop(self, upcoming: Upcoming) -> None:
+    def _drop(self, active: ActiveSchedule) -> None:
         """The schedule is gone, or is another one now. A job that is under way is made still."""
-        self._pending.pop(upcoming.pending, None)
-        self._waiters.watched.pop(upcoming.pending, None)
-        del self._upcoming[upcoming.name]
+        self._pending.pop(active.pending, None)
+        self._waiters.watched.pop(active.pending, None)
+        del self._active[active.name]
 
-    def _give_up(self, upcoming: Upcoming) -> None:
+    def _give_up(self, active: ActiveSchedule) -> None:
         """Forget the job that waits for its copies: another node has made the same one. Copies of
         it are the other's, too, so none is deleted."""
-        job_id = upcoming.pending
+        job_id = active.pending
         if not job_id:
             return
-        upcoming.pending = b""
+        active.pending = b""
         self._pending.pop(job_id, None)
         self._waiters.watched.pop(job_id, None)
         job = self._jobs.get(job_id)
@@ -222,114 +222,114 @@ class Recurring(Part, CopiesWatcher):
             self._waiters.copies.pop(job_id, None)
             self._jobs.discard(job)
 
-    def _look_at(self, upcoming: Upcoming, time_s: i64) -> None:
+    def _check_at(self, active: ActiveSchedule, time_s: i64) -> None:
         """Look at it then, and not before."""
-        upcoming.look_s = time_s
-        heappush(self._heap, (int(time_s), upcoming.name))
+        active.look_s = time_s
+        heappush(self._heap, (int(time_s), active.name))
 
-    def _done(self, upcoming: Upcoming, time_s: i64) -> None:
-        """Its occurrences up to this time are done with."""
-        upcoming.done_s = time_s
-        upcoming.next_s = 0
-        self._look_at(upcoming, self._time_s())
+    def _done(self, active: ActiveSchedule, time_s: i64) -> None:
+        """Record that the occurrences up to this time have been handled."""
+        active.done_s = time_s
+        active.next_s = 0
+        self._check_at(active, self._time_s())
 
     # -- occurrences -------------------------------------------------------------------------
 
-    def _look(self, upcoming: Upcoming) -> None:
-        if upcoming.pending:
+    def _check(self, active: ActiveSchedule) -> None:
+        if active.pending:
             return
-        ahead = self._is_ahead(upcoming.done_s)
-        if upcoming.next_s == 0:
-            recurrence = upcoming.definition.recurrence
-            behind_s = self._time_s() if ahead and self._clocks.confirmed else upcoming.done_s
-            upcoming.next_s = recurrence.after(self.calendar, behind_s)
-        if upcoming.next_s == NEVER:
+        ahead = self._is_ahead(active.done_s)
+        if active.next_s == 0:
+            recurrence = active.definition.recurrence
+            behind_s = self._time_s() if ahead and self._clocks.confirmed else active.done_s
+            active.next_s = recurrence.after(self.calendar, behind_s)
+        if active.next_s == NEVER:
             return
-        if ahead and upcoming.next_s > upcoming.done_s:
-            upcoming.error = _AHEAD
-            upcoming.next_s = 0
-            self._look_at(upcoming, self._time_s() + _AGAIN_S)
-        elif upcoming.next_s > self._time_s():
-            self._look_at(upcoming, upcoming.next_s)
-        elif self.maker(upcoming.name) != self._membership.myself.id:
-            self._look_at(upcoming, self._time_s() + _AGAIN_S)
-        elif upcoming.next_s >= self._time_s() - LATE_S:
-            upcoming.made_up = 0
-            self._make(upcoming)
+        if ahead and active.next_s > active.done_s:
+            active.error = _AHEAD
+            active.next_s = 0
+            self._check_at(active, self._time_s() + _AGAIN_S)
+        elif active.next_s > self._time_s():
+            self._check_at(active, active.next_s)
+        elif self.maker(active.name) != self._membership.myself.id:
+            self._check_at(active, self._time_s() + _AGAIN_S)
+        elif active.next_s >= self._time_s() - LATE_S:
+            active.made_up = 0
+            self._make(active)
         else:
-            self._late(upcoming)
+            self._late(active)
 
     def _is_ahead(self, time_s: i64) -> bool:
         """Whether a time lies so far in the future that it is from a clock which was wrong."""
         return time_s * 1_000 > self._time_s() * 1_000 + APART_MS
 
-    def _late(self, upcoming: Upcoming) -> None:
-        """Its next occurrence was missed, and perhaps others."""
-        missed = upcoming.definition.missed
-        if missed == ALL and upcoming.made_up < MADE_UP_MAX:
-            upcoming.made_up += 1
-            self._make(upcoming)
+    def _late(self, active: ActiveSchedule) -> None:
+        """Handle a schedule whose next occurrence, and perhaps others, were missed."""
+        missed = active.definition.missed
+        if missed == ALL and active.made_up < MADE_UP_MAX:
+            active.made_up += 1
+            self._make(active)
             return
         end_s = self._time_s() - LATE_S
-        if missed == ONE and upcoming.made_up == 0:
-            last_s = upcoming.definition.recurrence.before(self.calendar, end_s)
-            upcoming.next_s = max(upcoming.next_s, last_s)
-            upcoming.made_up = 1
-            self._make(upcoming)
+        if missed == ONE and active.made_up == 0:
+            last_s = active.definition.recurrence.before(self.calendar, end_s)
+            active.next_s = max(active.next_s, last_s)
+            active.made_up = 1
+            self._make(active)
             return
         self.missed += 1
-        self._done(upcoming, max(upcoming.done_s, end_s - 1))
+        self._done(active, max(active.done_s, end_s - 1))
 
-    def _make(self, upcoming: Upcoming) -> None:
-        definition = upcoming.definition
-        key = occurrence_key(upcoming.name, upcoming.next_s)
+    def _make(self, active: ActiveSchedule) -> None:
+        definition = active.definition
+        key = occurrence_key(active.name, active.next_s)
         request = definition.new_request()
         try:
             job = self._occurrences.add(request, key, definition.node)
         except CommandError as error:
-            self._failed(upcoming, f"{error.code} {error.text}")
+            self._failed(active, f"{error.code} {error.text}")
             return
         if job.state == WAIT_REPL and not request.asynchronous:
-            upcoming.pending = job.id
-            self._pending[job.id] = upcoming
+            active.pending = job.id
+            self._pending[job.id] = active
             self._waiters.watched[job.id] = self
         else:
-            self._made(upcoming, job)
+            self._made(active, job)
 
-    def _failed(self, upcoming: Upcoming, error: str) -> None:
+    def _failed(self, active: ActiveSchedule, error: str) -> None:
         self.failed += 1
-        upcoming.error = error
-        upcoming.made_up -= upcoming.made_up > 0
-        self._look_at(upcoming, self._time_s() + _AGAIN_S)
+        active.error = error
+        active.made_up -= active.made_up > 0
+        self._check_at(active, self._time_s() + _AGAIN_S)
 
-    def _made(self, upcoming: Upcoming, job: Job | None) -> None:
+    def _made(self, active: ActiveSchedule, job: Job | None) -> None:
         """The job of its next occurrence is there: tell all nodes so."""
         self.made += 1
-        upcoming.error = ""
-        time_s = upcoming.next_s
+        active.error = ""
+        time_s = active.next_s
         if job is not None:
-            self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, upcoming.name)
+            self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, active.name)
         mine = self._membership.myself.id
-        self.exchange.announce(self._table.made(upcoming.name, time_s, mine, self._time_s()))
-        self._table.changed.pop(upcoming.name, None)
-        self._done(upcoming, time_s)
+        self.exchange.announce(self._table.made(active.name, time_s, mine, self._time_s()))
+        self._table.changed.pop(active.name, None)
+        self._done(active, time_s)
 
     def copies_settled(self, job_id: bytes, made: bool) -> None:
         """Go on with a job that has its copies by now, or will not have them."""
-        upcoming = self._pending.pop(job_id, None)
-        if upcoming is None:
+        active = self._pending.pop(job_id, None)
+        if active is None:
             return
-        upcoming.pending = b""
-        if not self._is_in_force(upcoming):
+        active.pending = b""
+        if not self._is_in_force(active):
             return
         if made:
-            self._made(upcoming, self._jobs.get(job_id))
+            self._made(active, self._jobs.get(job_id))
         else:
-            self._failed(upcoming, "NOREPL The copies could not be made")
+            self._failed(active, "NOREPL The copies could not be made")
 
     def forget_all(self) -> None:
         """All jobs are gone; what was under way is made anew."""
-        for upcoming in list(self._pending.values()):
-            upcoming.pending = b""
-            self._look_at(upcoming, self._time_s() + _AGAIN_S)
+        for active in list(self._pending.values()):
+            active.pending = b""
+            self._check_at(active, self._time_s() + _AGAIN_S)
         self._pending.clear()

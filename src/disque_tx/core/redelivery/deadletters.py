@@ -2,8 +2,8 @@
 
 1. The letter is a job in the queue that the policy names, with the REPLICATE of its job; its body
    is the one of :mod:`disque_tx.core.jobs.letters`.
-2. The job ends when its letter has its copies (see ``successors``). If these cannot be had, the job
-   is held back, and the letter is tried again later.
+2. The job ends when its letter has its copies (see ``replacements``). If these cannot be had, the
+   job is held back, and the letter is tried again later.
 3. With an empty name for that queue there is no letter: the job ends, and is counted.
 4. A letter never becomes a letter itself, nor does a job whose dead letters would go to its own
    queue: these go on as if there were no limit. So letters cannot go round in a circle.
@@ -16,13 +16,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.letters import is_letter, letter_body
 from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.queues.endings import DEAD
-from disque_tx.core.redelivery.replacements import GIVE_UP_MS, Purpose, Successors
+from disque_tx.core.redelivery.replacements import GIVE_UP_MS, ReplacementReason, Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
@@ -31,7 +31,7 @@ from disque_tx.messages import events
 _RETRY_S: Final = 300
 
 
-class _Burial(Purpose):
+class _Burial(ReplacementReason):
     """The letter of a job."""
 
     def __init__(self, state: State, reason: bytes) -> None:
@@ -51,10 +51,12 @@ class _Burial(Purpose):
         """Tried again when the present backoff is over."""
 
 
-class DeadLetters:
+class DeadLetterMaker:
     """Writes dead letters."""
 
-    def __init__(self, state: State, backoff: Backoff, successors: Successors, acks: Acks) -> None:
+    def __init__(
+        self, state: State, backoff: RetryBackoff, replacements: Replacements, acks: Acks
+    ) -> None:
         self._turn = state.turn
         self._state = state
         self._jobs = state.jobs
@@ -62,10 +64,10 @@ class DeadLetters:
         self._totals = state.totals
         self._membership = state.membership
         self._backoff = backoff
-        self._successors = successors
+        self._replacements = replacements
         self._acks = acks
 
-    def bury(self, job: Job, policy: QueuePolicy, by_nack: bool) -> bool:
+    def dead_letter(self, job: Job, policy: QueuePolicy, by_nack: bool) -> bool:
         """Let a letter take the place of an active job with RETRY > 0, whose last return has been
         counted, ``by_nack`` or otherwise. ``False`` when it must go on without."""
         count = job.nacks + job.deliveries
@@ -89,7 +91,7 @@ class DeadLetters:
         request.replicate = i64(job.repl)
         burial = _Burial(self._state, reason)
         try:
-            self._successors.begin(job, request, burial)
+            self._replacements.begin(job, request, burial)
         except CommandError:
             self._backoff.hold(job, self._turn.now_ms + GIVE_UP_MS)
         return True

@@ -1,11 +1,11 @@
 """QMOVE: jobs of this node go from one queue to another, here or, as letters, to where they were.
 
 1. Each becomes a new job, which takes the place of the old one as soon as it has its copies (see
-   ``successors``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
+   ``replacements``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
 2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
-   TTL. What is no letter stays, and so does one whose queue has too long a name.
-3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
-   under way at a time. If the client goes away no more are begun.
+   TTL. Jobs that are not dead letters stay, and so do letters whose queue has too long a name.
+3. The client is blocked while jobs are under way. Some are begun per turn, and their number under
+   way at a time is limited. If the client goes away no more are begun.
 4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
    consumer stay.
 """
@@ -24,7 +24,7 @@ from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.letters import read_letter
 from disque_tx.core.queues.endings import MOVED
-from disque_tx.core.redelivery.replacements import Purpose, Successors
+from disque_tx.core.redelivery.replacements import ReplacementReason, Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
@@ -55,7 +55,7 @@ class MoveRequest:
         self.dead: bool = False
 
 
-class _Move(Purpose):
+class _Move(ReplacementReason):
     """One QMOVE in progress. ``left``: how many jobs may still be begun. ``seen``: how many may
     still be looked at. ``at``: of the IDs. ``last``: the job of the queue that was looked at last.
     ``under_way``: jobs that wait for copies. ``error``: why one could not be added."""
@@ -87,7 +87,7 @@ class _Move(Purpose):
         self.under_way -= 1
 
     def kept(self, old: Job) -> None:
-        """There were no copies: the job goes back to where it was."""
+        """Put the job back to where it was: the copies of its replacement could not be made."""
         self.under_way -= 1
         self.left = 0
         self.error = CommandError("NOREPL", "Not enough nodes confirmed copies of the moved jobs")
@@ -101,7 +101,7 @@ class _Move(Purpose):
 class Moves(Part):
     """Every QMOVE in progress."""
 
-    def __init__(self, state: State, delivery: Delivery, successors: Successors) -> None:
+    def __init__(self, state: State, delivery: Delivery, replacements: Replacements) -> None:
         self._turn = state.turn
         self._state = state
         self._jobs = state.jobs
@@ -109,7 +109,7 @@ class Moves(Part):
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
-        self._successors = successors
+        self._replacements = replacements
         self._active: list[_Move] = []
         # What may still be done in this turn.
         self._jobs_left: i64 = 0
@@ -209,7 +209,7 @@ class Moves(Part):
             move.left -= 1
             move.under_way += 1
             try:
-                self._successors.begin(job, request, move)
+                self._replacements.begin(job, request, move)
             except CommandError as error:
                 move.under_way -= 1
                 move.left = 0
@@ -229,7 +229,7 @@ class Moves(Part):
         job = self._jobs.get(ids[move.at - 1])
         if job is None or job.queue != source:
             return None
-        waits = job.state == QUEUED or (job.backoff and not self._successors.is_pending(job))
+        waits = job.state == QUEUED or (job.backoff and not self._replacements.is_pending(job))
         return job if waits else None
 
 

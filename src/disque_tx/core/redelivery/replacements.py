@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
@@ -31,7 +31,7 @@ from disque_tx.messages.records import QUEUED, WAIT_REPL
 GIVE_UP_MS: Final = 10_000
 
 
-class Purpose:
+class ReplacementReason:
     """Why one job takes the place of another, and what follows. ``cause``: a reason of
     :mod:`disque_tx.messages.events`, for the event of the new job."""
 
@@ -55,17 +55,17 @@ class _Pair:
 
     __slots__ = ("new_id", "old", "purpose")
 
-    def __init__(self, old: Job, new_id: bytes, purpose: Purpose) -> None:
+    def __init__(self, old: Job, new_id: bytes, purpose: ReplacementReason) -> None:
         self.old: Job = old
         self.new_id: bytes = new_id
-        self.purpose: Purpose = purpose
+        self.purpose: ReplacementReason = purpose
 
 
-class Successors(Part, CopiesWatcher):
+class Replacements(Part, CopiesWatcher):
     """Follows the new jobs until they have their copies."""
 
     def __init__(
-        self, state: State, delivery: Delivery, backoff: Backoff, adding: Adding, acks: Acks
+        self, state: State, delivery: Delivery, backoff: RetryBackoff, adding: Adding, acks: Acks
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
@@ -78,7 +78,7 @@ class Successors(Part, CopiesWatcher):
         self._by_new: dict[bytes, _Pair] = {}
         self._by_old: dict[bytes, _Pair] = {}
 
-    def begin(self, old: Job, request: AddRequest, purpose: Purpose) -> bool:
+    def begin(self, old: Job, request: AddRequest, purpose: ReplacementReason) -> bool:
         """Let a new job take the place of an active or queued one; ``False`` while it waits for its
         copies. Raises ``CommandError`` if it cannot be added; nothing has changed then."""
         new = self._adding.add_instead(request, purpose.cause)

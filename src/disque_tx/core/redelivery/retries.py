@@ -13,12 +13,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.delivery.backoff import Backoff, wait_ms
+from disque_tx.core.delivery.backoff import RetryBackoff, wait_ms
 from disque_tx.core.delivery.delivery import Delivery, worked_ms
 from disque_tx.core.jobs.job import RESUMING, Job
 from disque_tx.core.policies.settings import QueuePolicy
-from disque_tx.core.redelivery.deadletters import DeadLetters
-from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.redelivery.deadletters import DeadLetterMaker
+from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import bustypes, events
@@ -36,9 +36,9 @@ class Retries:
         self,
         state: State,
         delivery: Delivery,
-        backoff: Backoff,
-        successors: Successors,
-        dead_letters: DeadLetters,
+        backoff: RetryBackoff,
+        replacements: Replacements,
+        dead_letters: DeadLetterMaker,
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
@@ -49,7 +49,7 @@ class Retries:
         self._totals = state.totals
         self._delivery = delivery
         self._backoff = backoff
-        self._successors = successors
+        self._replacements = replacements
         self._dead_letters = dead_letters
 
     def enqueue_all(self, ids: list[bytes]) -> int:
@@ -152,8 +152,8 @@ class Retries:
         return True
 
     def _backoff_over(self, job: Job) -> None:
-        if self._successors.is_pending(job):
-            self._successors.give_up(job)
+        if self._replacements.is_pending(job):
+            self._replacements.give_up(job)
         elif job.retry_s > 0 and self._delivery.is_paused_in(job):
             self._backoff.hold(job, self._delivery.requeue_ms(job, self._turn.now_ms))
         else:
@@ -174,7 +174,7 @@ class Retries:
             policy is not None
             and 0 < policy.max_deliveries <= job.nacks + job.deliveries
             and job.retry_s > 0
-            and self._dead_letters.bury(job, policy, by_nack)
+            and self._dead_letters.dead_letter(job, policy, by_nack)
         ):
             return
         if delay_ms > 0:

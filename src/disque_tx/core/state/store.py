@@ -19,7 +19,7 @@ from disque_tx.core.jobs.memory import Memory, job_bytes
 from disque_tx.core.jobs.notes import Note, Notes, checked
 from disque_tx.core.jobs.reasons import Reasons
 from disque_tx.core.jobs.tallies import Tallies
-from disque_tx.core.keys.keysbyjob import Bonds
+from disque_tx.core.keys.keysbyjob import KeysByJob
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.waiters import Waiters
@@ -40,8 +40,9 @@ class JobStore(Part):
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
-    ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what
-    protocols of listeners noted about jobs. ``counters``: how often jobs came back, for the log."""
+    ``delayed``: how many wait for their DELAY. ``keys_by_job``: which jobs have keys. ``notes``:
+    what protocols of listeners noted about jobs. ``counters``: how often jobs came back, for the
+    log."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class JobStore(Part):
         self.tallies = tallies
         self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
-        self.bonds = Bonds()
+        self.keys_by_job = KeysByJob()
         self.notes = Notes(memory)
         self.counters = Counters(self.table, outbox, policies)
         self._memory = memory
@@ -83,18 +84,18 @@ class JobStore(Part):
         self.schedule.add(job, awake_ms(job))
 
     def reschedule(self, job: Job) -> None:
-        """Its times or its state changed: wake it when it matters next."""
+        """Wake the job when it matters next, after a change of its times or state."""
         self.schedule.remove(job)
         self.schedule.add(job, awake_ms(job))
 
     def set_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
-        """Other nodes may hold a copy of a registered job."""
+        """Replace the nodes that may hold a copy of a registered job."""
         self._memory.give(job_bytes(job))
         job.nodes = nodes
         self._memory.take(job_bytes(job))
 
     def merge_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
-        """These nodes, too, may hold a copy of a registered job."""
+        """Add nodes that may hold a copy of a registered job."""
         listed = set(job.nodes)
         more = tuple([node for node in nodes if node not in listed])
         if more:
@@ -107,31 +108,31 @@ class JobStore(Part):
         job.step(ACK)
         job.confirmed = None
         self.acked += 1
-        self.put_down(job)
+        self.count_released(job)
         if self.endings.watched:
             self.endings.acknowledged(job)
         if self.reasons.kept:
             self.reasons.forget(job.id)
-        if self.bonds.by_job:
-            self.bonds.acknowledged(job.id)
+        if self.keys_by_job.by_job:
+            self.keys_by_job.acknowledged(job.id)
         if self.notes.by_job:
             self.notes.ended(job)
 
-    def take_in_hand(self, job: Job) -> None:
+    def count_delivered(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
-        self.count_as(job, IN_HAND)
+        self.set_whereabouts(job, IN_HAND)
 
-    def put_down(self, job: Job) -> None:
+    def count_released(self, job: Job) -> None:
         """No client of this node works on the job any more, as far as this node knows, and it
         waits here neither for its DELAY nor for another attempt."""
         if job.place != NOWHERE:
-            self.count_as(job, NOWHERE)
+            self.set_whereabouts(job, NOWHERE)
 
-    def hold_back(self, job: Job) -> None:
+    def count_backoff(self, job: Job) -> None:
         """A job that no client works on waits here for the end of a backoff."""
-        self.count_as(job, BACKOFF)
+        self.set_whereabouts(job, BACKOFF)
 
-    def count_as(self, job: Job, place: i64) -> None:
+    def set_whereabouts(self, job: Job, place: i64) -> None:
         """The job is delayed, in backoff, in hand, loaded, or nothing of these, from now on: the
         one place where that is counted."""
         was = i64(job.place)
@@ -188,13 +189,13 @@ class JobStore(Part):
             self.record_end(job)
         elif job.state == ACKED:
             self.acked -= 1
-        self.put_down(job)
+        self.count_released(job)
         if self.endings.watched:
             self.endings.gone(job)
         if self.reasons.kept:
             self.reasons.forget(job.id)
-        if self.bonds.by_job:
-            self.bonds.gone(job)
+        if self.keys_by_job.by_job:
+            self.keys_by_job.gone(job)
         if self.notes.by_job:
             self.notes.ended(job)
         self.schedule.remove(job)

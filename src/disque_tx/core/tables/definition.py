@@ -18,6 +18,7 @@ from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.tables.calendar import EVERY, EVERY_S_MAX, Recurrence
 from disque_tx.errors import CommandError
+from disque_tx.messages.limits import REPLICATE_MAX, SECONDS_MAX
 from disque_tx.messages.tables import SCHEDULE_BYTES_MAX, Register
 from disque_tx.text.quoting import quote, split
 
@@ -81,7 +82,7 @@ class Definition:
         return request
 
     def started(self, start_s: i64) -> Definition:
-        """The same schedule with another start."""
+        """A copy of the schedule with another start."""
         request = self.new_request()
         found = Definition(self.text, self.zone, self.missed, request, start_s)
         found.paused = self.paused
@@ -96,7 +97,8 @@ class Definition:
         return [self.text, self.zone, self.missed, given.queue, *options, given.body]
 
     def value(self) -> bytes:
-        """As it stands in its register. Raises ``CommandError`` for one that is too long."""
+        """The definition as its register holds it. Raises ``CommandError`` when that is too
+        long."""
         words = self.content()
         head = [_VERSION, b"%d" % self.start_s, b"%d" % self.paused]
         head += [quote(word) for word in words[:4]]
@@ -147,7 +149,7 @@ def read(register: Register) -> Definition | None:
         if number < 0 and word != b"-1":
             return None
         numbers.append(number)
-    if numbers[0] > 65_535 or max(numbers[1:4]) >= 1 << 32:
+    if numbers[0] > REPLICATE_MAX or max(numbers[1:4]) > SECONDS_MAX:
         return None
     request.replicate = numbers[0]
     request.ttl_s = numbers[1]

@@ -6,8 +6,8 @@
    link to it is up.
 3. A node that gets another digest than its own pulls the table of the sender, a message at a time,
    and merges it. As both do so, both have the same in the end.
-4. A node answers so many pulls of another at once; of those beyond, the last one waits. Who waits
-   for each answer before the next pull notices nothing of it.
+4. A node answers a limited number of pulls of another at once; of those beyond, the last one waits.
+   Who waits for each answer before the next pull notices nothing of it.
 5. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
    longer before the next one from the same node: the difference is what the other side lacks.
 
@@ -21,7 +21,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.slices import Slices, Task
+from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.base.turn import Turn
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
@@ -50,8 +50,9 @@ _WAIT_MS_MAX: Final = 64_000
 ANSWERS_AT_ONCE: Final = 4
 
 
-class Exchange:
-    """One table of this node, and those of the others. ``table``: whose changes are exchanged."""
+class TableExchange:
+    """Keeps a table of this node and those of the other nodes alike. ``table``: whose changes are
+    exchanged."""
 
     __slots__ = (
         "_membership",
@@ -76,7 +77,7 @@ class Exchange:
         membership: Membership,
         peers: Peers,
         table: SharedTable,
-        slices: Slices,
+        slices: SlicedWork,
     ) -> None:
         self._turn: Turn = turn
         self._membership: Membership = membership
@@ -91,7 +92,7 @@ class Exchange:
         # By node: the pull that waits for its answer.
         self._waiting: dict[bytes, TablePull] = {}
         self._shares: Shares = Shares(ANSWERS_AT_ONCE)
-        self._slices: Slices = slices
+        self._slices: SlicedWork = slices
         # By node: when it may be pulled from again, and how long it was waited.
         self._next_ms: dict[bytes, int] = {}
         self._wait_ms: dict[bytes, int] = {}
@@ -217,13 +218,13 @@ class Exchange:
         self._peers.answer(link, TableChange(found, True, last, self._number))
 
 
-class _Answering(Task):
+class _Answering(SlicedTask):
     """Answers pulls that had to wait."""
 
     __slots__ = ("_exchange",)
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange: Exchange = exchange
+    def __init__(self, exchange: TableExchange) -> None:
+        self._exchange: TableExchange = exchange
 
     def step(self, now_ms: i64) -> bool:
         return self._exchange.answer_waiting()
@@ -234,17 +235,17 @@ class Exchanges:
 
     __slots__ = ("policies", "schedules")
 
-    def __init__(self, policies: Exchange, schedules: Exchange) -> None:
-        self.policies: Exchange = policies
-        self.schedules: Exchange = schedules
+    def __init__(self, policies: TableExchange, schedules: TableExchange) -> None:
+        self.policies: TableExchange = policies
+        self.schedules: TableExchange = schedules
 
     def greet(self, link: Link) -> None:
-        """See :meth:`Exchange.greet`."""
+        """See :meth:`TableExchange.greet`."""
         self.policies.greet(link)
         self.schedules.greet(link)
 
     def receive(self, sender: NodeEntry, message: Message, wall_s: i64) -> None:
-        """See :meth:`Exchange.receive`; messages about unknown tables are ignored."""
+        """See :meth:`TableExchange.receive`; messages about unknown tables are ignored."""
         self.policies.receive(sender, message, wall_s)
         self.schedules.receive(sender, message, wall_s)
 

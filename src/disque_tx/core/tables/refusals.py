@@ -20,7 +20,7 @@ class Refusals:
         self.by_sender: dict[bytes, int] = {}
 
     def count(self, sender: bytes) -> None:
-        """One more of this node."""
+        """Count a refused register of this sender."""
         self.total += 1
         if sender in self.by_sender or len(self.by_sender) < SENDERS_MAX:
             self.by_sender[sender] = self.by_sender.get(sender, 0) + 1

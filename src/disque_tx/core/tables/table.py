@@ -50,11 +50,11 @@ class SharedTable:
         self.unsaved: bool = False
 
     def put_in_force(self, register: Register) -> None:
-        """The register, which may be a deletion, holds from now on."""
+        """Put the register, which may be a deletion, into force."""
         raise NotImplementedError
 
     def put_out_of_force(self, key: Key) -> None:
-        """There is nothing under this key any more."""
+        """Remove what was in force under the key."""
         raise NotImplementedError
 
     def is_known(self, register: Register) -> bool:

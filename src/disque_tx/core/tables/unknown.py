@@ -49,7 +49,7 @@ class Unknown:
         return oldest
 
     def forget(self, key: Key) -> None:
-        """It is not in the table any more, or is known by now."""
+        """Forget a key that has left the table, or that this version knows."""
         sender = self._senders.pop(key, None)
         if sender is not None:
             of_sender = self._by_sender[sender]

@@ -12,7 +12,8 @@
    done is kept for what is left of FOR; so is a reserved one, if a node knows that its job is done.
 4. A job that others hold counts as made only if the node that makes it cannot withdraw it any more:
    it says so, or does not have it, or cannot be reached.
-5. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
+5. A node that neither keeps a key nor made its job forgets the key, which it kept before other
+   nodes came.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from typing import Final
 from mypy_extensions import i64, u8
 
 from disque_tx.core.base.turn import Turn
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by
 from disque_tx.core.nodes.membership import Membership
-from disque_tx.core.unique.existence import Asker, Existence, Question
+from disque_tx.core.unique.existence import Existence, ExistenceAsker, ExistenceQuestion
 from disque_tx.core.unique.keeper import Keeper
 from disque_tx.messages.keys import ENDED, ENTRIES_MAX, FREE, HELD, RESERVED
 
@@ -41,7 +42,7 @@ _DOUBLINGS_MAX: Final = 5
 _MISSES: Final = 2
 
 
-class Audit(Asker):
+class KeyAudit(ExistenceAsker):
     """Looks whether the jobs of keys exist."""
 
     def __init__(
@@ -49,19 +50,19 @@ class Audit(Asker):
         turn: Turn,
         membership: Membership,
         reservations: Reservations,
-        view: View,
+        view: KeeperMap,
         existence: Existence,
         keeper: Keeper,
     ) -> None:
         self._turn: Turn = turn
         self._membership: Membership = membership
         self._reservations: Reservations = reservations
-        self._view: View = view
+        self._view: KeeperMap = view
         self._existence: Existence = existence
         self._keeper: Keeper = keeper
 
     def look(self, keys: list[Reservation]) -> None:
-        """These are due."""
+        """Check the keys that are due."""
         now_ms = self._turn.now_ms
         doubtful: list[Reservation] = []
         for found in keys:
@@ -76,7 +77,7 @@ class Audit(Asker):
     def _concerns(self, found: Reservation) -> bool:
         return found.maker or self._membership.myself.id in self._view.keepers(found.key)
 
-    def answered(self, question: Question) -> None:
+    def answered(self, question: ExistenceQuestion) -> None:
         """Keep the keys, or free them."""
         now_ms = self._turn.now_ms
         for entry in question.entries:
@@ -96,7 +97,7 @@ class Audit(Asker):
             else:
                 self._exists(found, state == HELD and self._settled(question, found))
 
-    def _settled(self, question: Question, found: Reservation) -> bool:
+    def _settled(self, question: ExistenceQuestion, found: Reservation) -> bool:
         """Whether the node that makes the job cannot withdraw it any more."""
         return not any(made_by(node_id, found.job_id) for node_id in question.waiting)
 

@@ -16,10 +16,10 @@ _TIMEOUT: Final = "Timeout reached before the job could be added with its key"
 
 
 class Claim(Linked):
-    """One that is under way. ``client``: who is blocked for it, if any. ``deadline_ms``: when it is
-    given up, 0 for never. ``granted``: the keepers that have reserved the key; ``asked``: the one
-    whose answer is awaited, ``number`` of the question, and how often it was asked (``attempts``).
-    ``making``: the job waits for its copies."""
+    """An ADDJOB UNIQUE request without an answer yet. ``client``: who is blocked for it, if any.
+    ``deadline_ms``: when it is given up, 0 for never. ``granted``: the keepers that have reserved
+    the key; ``asked``: the one whose answer is awaited, ``number`` of the question, and how often
+    it was asked (``attempts``). ``making``: the job waits for its copies."""
 
     __slots__ = (
         "asked",
@@ -59,7 +59,7 @@ class Claim(Linked):
         return KeyEntry(unique.key, self.job_id, state, life_ms, keep_ms, self.born_ms)
 
     def sooner(self, at_ms: i64) -> i64:
-        """This time, or when it is given up."""
+        """The earlier of this time and the deadline."""
         return min(at_ms, self.deadline_ms) if self.deadline_ms else at_ms
 
 

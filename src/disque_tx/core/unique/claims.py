@@ -27,7 +27,7 @@ from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.queues.waiters import CopiesWatcher
@@ -50,7 +50,7 @@ _NO_MEMORY: Final = "a node that looks after the key is out of memory"
 
 
 class Claims(CopiesWatcher):
-    """Those of this node that are under way."""
+    """ADDJOB UNIQUE requests of this node that have no answer yet."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding, keeper: Keeper) -> None:
         self._turn = state.turn
@@ -65,7 +65,7 @@ class Claims(CopiesWatcher):
         self._keeper = keeper
         self._existence = keeper.existence
         self._reservations: Reservations = state.reservations
-        self._view: View = state.key_view
+        self._view: KeeperMap = state.key_view
         self._by_number: dict[int, Claim] = {}
         self._by_job: dict[bytes, Claim] = {}
         self._by_client: dict[Client, Claim] = {}
@@ -94,7 +94,7 @@ class Claims(CopiesWatcher):
         return claim if self._by_job.get(claim.job_id) is claim else None
 
     def _add_alone(self, claim: Claim) -> Claim | None:
-        """There is nobody to ask."""
+        """Add the job at once, as no other node has to be asked about its key."""
         now_ms = self._turn.now_ms
         request = claim.request
         try:

@@ -22,11 +22,11 @@ from mypy_extensions import i64
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.state.state import State
-from disque_tx.core.unique.existence import Asker, Existence, Question
+from disque_tx.core.unique.existence import Existence, ExistenceAsker, ExistenceQuestion
 from disque_tx.messages import events
 from disque_tx.messages.bustypes import DELJOB, KEY_COPY
 from disque_tx.messages.keys import ENDED, ENTRIES_MAX, KeyMessage
@@ -56,8 +56,8 @@ class _Conflict(Linked):
         self.attempts: i64 = 0
 
 
-class Conflicts(Asker):
-    """Those that are not settled."""
+class Conflicts(ExistenceAsker):
+    """Pairs of jobs with one key, until it is settled which of them keeps the key."""
 
     def __init__(self, state: State, delivery: Delivery, existence: Existence) -> None:
         self._turn = state.turn
@@ -69,7 +69,7 @@ class Conflicts(Asker):
         self._delivery = delivery
         self._existence: Existence = existence
         self._reservations: Reservations = state.reservations
-        self._view: View = state.key_view
+        self._view: KeeperMap = state.key_view
         self._by_key: dict[bytes, _Conflict] = {}
         # Jobs of this node that were counted as having the key of an earlier one.
         self._counted: set[bytes] = set()
@@ -126,7 +126,7 @@ class Conflicts(Asker):
 
     # -- the answer --------------------------------------------------------------------------
 
-    def answered(self, question: Question) -> None:
+    def answered(self, question: ExistenceQuestion) -> None:
         """Settle what is known now."""
         now_ms = self._turn.now_ms
         for at in range(0, len(question.entries), 2):
@@ -140,7 +140,9 @@ class Conflicts(Asker):
                     self._timers.remove(conflict)
                     self._timers.add(conflict, now_ms + pause_ms)
 
-    def _settled(self, conflict: _Conflict, found: Reservation, question: Question) -> bool:
+    def _settled(
+        self, conflict: _Conflict, found: Reservation, question: ExistenceQuestion
+    ) -> bool:
         """Whether no more is to be done."""
         now_ms = self._turn.now_ms
         entry = conflict.entry

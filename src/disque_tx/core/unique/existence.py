@@ -36,23 +36,26 @@ _ANSWER_MS: Final = 1_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Asker:
+class ExistenceAsker:
     """Who wants to know."""
 
-    def answered(self, question: Question) -> None:
+    def answered(self, question: ExistenceQuestion) -> None:
         """The nodes have answered, or their time is over."""
         raise NotImplementedError
 
 
-class Question(Linked):
-    """One under way. ``entries``: the jobs, with their keys. ``waiting``: who has not answered;
-    ``complete``: all members were asked, and those that answered did so in time."""
+class ExistenceQuestion(Linked):
+    """A question in progress, whether jobs exist. ``entries``: the jobs, with their keys.
+    ``waiting``: who has not answered; ``complete``: all members were asked, and those that answered
+    did so in time."""
 
     __slots__ = ("_done", "_makers", "_states", "asker", "complete", "entries", "number", "waiting")
 
-    def __init__(self, asker: Asker, number: i64, entries: list[KeyEntry], complete: bool) -> None:
+    def __init__(
+        self, asker: ExistenceAsker, number: i64, entries: list[KeyEntry], complete: bool
+    ) -> None:
         super().__init__()
-        self.asker: Asker = asker
+        self.asker: ExistenceAsker = asker
         self.number: i64 = number
         self.entries: list[KeyEntry] = entries
         self.complete: bool = complete
@@ -105,8 +108,8 @@ class Existence:
         self._jobs = state.jobs
         self._reservations = state.reservations
         self._view = state.key_view
-        self._open: dict[int, Question] = {}
-        self._timeouts: Schedule[Question] = Schedule()
+        self._open: dict[int, ExistenceQuestion] = {}
+        self._timeouts: Schedule[ExistenceQuestion] = Schedule()
         self._last: i64 = 0
 
     # -- what this node knows ----------------------------------------------------------------
@@ -150,11 +153,11 @@ class Existence:
             question.complete = False
             question.asker.answered(question)
 
-    def ask(self, asker: Asker, entries: list[KeyEntry]) -> None:
+    def ask(self, asker: ExistenceAsker, entries: list[KeyEntry]) -> None:
         """Find out whether the jobs exist, up to ``ENTRIES_MAX``."""
         assert len(entries) <= ENTRIES_MAX
         self._last += 1
-        question = Question(asker, self._last, entries, not self._view.missing())
+        question = ExistenceQuestion(asker, self._last, entries, not self._view.missing())
         mine = self._membership.myself.id
         for entry in entries:
             if self.done(entry.job_id):

@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
@@ -42,7 +42,7 @@ _PASSED_MS: Final = 1_000
 
 
 class Keeper:
-    """Looks after keys. ``existence``: asks other nodes whether jobs exist."""
+    """Keeps keys for all nodes. ``existence``: asks other nodes whether jobs exist."""
 
     def __init__(self, state: State, existence: Existence, conflicts: Conflicts) -> None:
         self._turn = state.turn
@@ -51,7 +51,7 @@ class Keeper:
         self._peers = state.peers
         self.existence: Existence = existence
         self._reservations: Reservations = state.reservations
-        self._view: View = state.key_view
+        self._view: KeeperMap = state.key_view
 
     def reserve(self, entry: KeyEntry) -> tuple[i64, bytes]:
         """Reserve a key: an answer to KEY RESERVE, and the ID of the job that has the key."""
@@ -68,8 +68,8 @@ class Keeper:
         return TAKEN, found.job_id
 
     def known_here(self, key: bytes, job_id: bytes) -> tuple[i64, bytes]:
-        """What this node knows of another job of its own with the key, whoever looks after that; as
-        :meth:`reserve`."""
+        """What this node knows of another job of its own with the key, whichever nodes keep the
+        key; as :meth:`reserve`."""
         found = self._reservations.get(key)
         if found is None or not found.maker or found.job_id == job_id:
             return GRANTED, job_id

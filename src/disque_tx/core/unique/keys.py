@@ -2,7 +2,7 @@
 
 A job that is added with a key is added once: while it is not done, or for FOR seconds if that is
 longer, whoever adds a job with the key gets the ID of the first one. ``claims`` adds jobs, ``view``
-knows who looks after which key, ``keeper`` does that, ``audit`` finds what was missed, and
+knows the keepers of each key, ``keeper`` does that, ``audit`` finds what was missed, and
 ``conflicts`` settles which of two jobs keeps a key.
 """
 
@@ -19,12 +19,12 @@ from disque_tx.core.base.schedule import earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.keys.done import DoneJobs
-from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import ANNOUNCED, DOUBTFUL
 from disque_tx.core.keys.reservation import Reservations
-from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.state.state import State
-from disque_tx.core.unique.audit import Audit
+from disque_tx.core.unique.audit import KeyAudit
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.existence import Existence
@@ -48,25 +48,25 @@ _NO_ROOM: Final = (
 
 
 class Keys(Part):
-    """Adds jobs once, and looks after keys for other nodes. ``reservations``: the keys that this
-    node knows of. ``view``: which nodes look after them. ``done_jobs``: jobs that are done, of
-    which others may not know."""
+    """Adds jobs once, and keeps keys for other nodes. ``reservations``: the keys that this node
+    knows of. ``view``: which nodes keep them. ``done_jobs``: jobs that are done, of which others
+    may not know."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
         self._turn = state.turn
-        self._bonds = state.jobs.bonds
+        self._keys_by_job = state.jobs.keys_by_job
         self._membership = state.membership
         self._memory = state.memory
         self._peers = state.peers
         self._waiters = state.waiters
         self.reservations: Reservations = state.reservations
-        self.view: View = state.key_view
+        self.view: KeeperMap = state.key_view
         self.done_jobs: DoneJobs = state.done_jobs
         self._existence = Existence(state)
         self._conflicts = Conflicts(state, delivery, self._existence)
         self._keeper = Keeper(state, self._existence, self._conflicts)
         self._claims = Claims(state, delivery, adding, self._keeper)
-        self._audit = Audit(
+        self._audit = KeyAudit(
             state.turn,
             state.membership,
             state.reservations,
@@ -110,7 +110,7 @@ class Keys(Part):
 
     def _refuse_if_full(self) -> None:
         if self._membership.standing.aside:
-            raise standing_aside()
+            raise identity_conflict_error()
         if self._membership.leaving or self._memory.level() > 0:
             raise CommandError("NOREPL", _NO_ROOM)
 
@@ -153,14 +153,14 @@ class Keys(Part):
         now_ms = self._turn.now_ms
         if self._waiters.settled:
             self._waiters.settle()
-        if not self._bonds.ended:
+        if not self._keys_by_job.ended:
             return
-        ended, self._bonds.ended = self._bonds.ended, []
+        ended, self._keys_by_job.ended = self._keys_by_job.ended, []
         announced: list[bytes] = []
         for job_id, certainty in ended:
             if certainty == ANNOUNCED:
                 announced.append(job_id)
-            found = self._bonds.by_job.get(job_id)
+            found = self._keys_by_job.by_job.get(job_id)
             if found is None or self._existence.verdict(job_id) != FREE:
                 continue  # it was only replaced by a later state of the same job
             if certainty == DOUBTFUL:
@@ -180,7 +180,7 @@ class Keys(Part):
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        if self._bonds.ended:
+        if self._keys_by_job.ended:
             return self._turn.now_ms
         due_ms = self.reservations.next_due_ms()
         due_ms = earlier(due_ms, self._claims.next_due_ms())
@@ -219,5 +219,5 @@ class Keys(Part):
         self._claims.forget_all()
         self._conflicts.forget_all()
         self.done_jobs.clear()
-        self._bonds.ended.clear()
+        self._keys_by_job.ended.clear()
         self.reservations.clear()

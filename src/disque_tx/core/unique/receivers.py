@@ -11,7 +11,7 @@ from disque_tx.errors import CommandError
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KeyReceiver:
-    """Gets one of these calls, once."""
+    """Is told the result of adding a job once, by one call of either method."""
 
     def added(self, job_id: bytes, fresh: bool) -> None:
         """This job has the key; ``fresh``: it was added now, and has its copies."""
@@ -27,13 +27,13 @@ class KeyReceiver:
 
 
 class NoReceiver(KeyReceiver):
-    """Nobody waits any more."""
+    """Ignores the result: the client that wanted it has left."""
 
     def added(self, job_id: bytes, fresh: bool) -> None:
-        """Nobody needs to know."""
+        """Ignore the result."""
 
     def refused(self, error: CommandError) -> None:
-        """Nor this."""
+        """Ignore the error."""
 
 
 class KeyClient(KeyReceiver):

@@ -9,7 +9,7 @@ import attrs
 
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.core.node import Node
-from disque_tx.engine.interfaces import IFile, IFiles, Reports, Scheduler
+from disque_tx.engine.interfaces import IFile, IFiles, OperatorLog, Scheduler
 
 
 class LogSettings(Protocol):
@@ -39,7 +39,7 @@ class Environment:
     scheduler: Scheduler
     settings: LogSettings
     fatal: Callable[[str], object]
-    reports: Reports
+    reports: OperatorLog
     process_id: int
     monotonic: Callable[[], float]
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

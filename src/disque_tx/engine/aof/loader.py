@@ -66,7 +66,7 @@ class Loader:
         self._cancel = self._environment.scheduler.soon(lambda: self._go_on(done))
 
     def run_now(self) -> None:
-        """The same within one step; raises what ``done`` would be called with."""
+        """Load the file in one step; raises what ``done`` would be called with."""
         while self._slice():
             pass
 

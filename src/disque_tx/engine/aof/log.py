@@ -136,7 +136,7 @@ class AppendOnlyLog(CommittedLog):
         loader.run(loaded)
 
     def load_now(self) -> None:
-        """The same within one step; raises the ``ConfigError``."""
+        """Load the log in one step; raises the ``ConfigError``."""
         loader = self._begin_to_load()
         if loader is None:
             return

@@ -62,7 +62,7 @@ class Rewrites:
         self._changed()
 
     def try_to_begin(self, path: str, guard: Callable[[], IFile | None]) -> None:
-        """The same, when no client asked for it: a failure is logged."""
+        """Begin a rewrite that no client asked for: a failure is logged."""
         try:
             self.begin(path, guard)
         except OSError as error:

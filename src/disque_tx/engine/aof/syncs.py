@@ -15,7 +15,7 @@ class Syncs:
     delayed: int = 0
 
     def add(self, seconds: float) -> None:
-        """One more is done."""
+        """Count one sync."""
         self.count += 1
         self.seconds += seconds
 

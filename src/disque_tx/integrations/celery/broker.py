@@ -67,14 +67,15 @@ class Broker:
         return count
 
     def acknowledge(self, jobs: Sequence[TakenJob]) -> None:
-        """These jobs are done. One that cannot be acknowledged now is delivered again."""
+        """Acknowledge jobs that are done. A job that cannot be acknowledged now is delivered
+        again."""
         try:
             self.client.ack_jobs(*[job.id for job in jobs])
         except ClientError as error:
             _LOG.warning("%d messages may be delivered again: %s", len(jobs), error)
 
     def bury(self, job: TakenJob, reason: str) -> None:
-        """Make a dead letter of a job that is no message: another delivery would not help."""
+        """Make a dead letter of a job that is not a message: another delivery would not help."""
         # The worker's package brings Twisted, which a program with Celery does not need otherwise.
         from disque_tx.worker.settling.deadletters import Letter
 

@@ -18,14 +18,14 @@ from disque_tx.client import ClientError
 from disque_tx.client.blocking import TakenJob
 from disque_tx.integrations.celery.bindings import Binding
 from disque_tx.integrations.celery.broker import Broker
-from disque_tx.integrations.celery.fetcher import Fetcher, give_back
+from disque_tx.integrations.celery.fetcher import MessageFetcher, give_back
 from disque_tx.integrations.celery.messages import DamagedMessage, decoded, original
 
 #: Arguments of a queue's declaration by which it ends with whoever uses it.
 _PASSING: Final = "x-expires"
 
 
-class Channel(virtual.Channel):
+class DisqueChannel(virtual.Channel):
     """See :mod:`kombu.transport.virtual`, whose names these are."""
 
     do_restore = False
@@ -39,7 +39,7 @@ class Channel(virtual.Channel):
         self._taken: dict[str, TakenJob] = {}
         self._unacknowledged: set[str] = set()
         self._passing: set[str] = set()
-        self._fetcher = Fetcher(self.broker.client, self._arrived)
+        self._fetcher = MessageFetcher(self.broker.client, self._arrived)
 
     # -- queues and exchanges ----------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Channel(virtual.Channel):
         something, and what it finds may not be wanted any more."""
         if not self._fetcher.idle:
             self._fetcher.abandon()
-            self._fetcher = Fetcher(self.broker.client, self._arrived)
+            self._fetcher = MessageFetcher(self.broker.client, self._arrived)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
         while (job := self.broker.take(queue)) is not None:

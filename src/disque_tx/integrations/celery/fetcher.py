@@ -15,7 +15,7 @@ _LOG: Final = logging.getLogger(__name__)
 _WAIT_S: Final = 1.0
 
 
-class Fetcher:
+class MessageFetcher:
     """At most one GETJOB at a time. ``arrived``: called, in the thread, with jobs or the error that
     ended a fetch."""
 

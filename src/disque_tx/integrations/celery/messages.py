@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from kombu.utils.json import dumps, loads
 
 from disque_tx.client.options import AddOptions
 from disque_tx.integrations.adding import PRIORITY_MARK, PRIORITY_MAX, priority_name
 from disque_tx.integrations.celery.options import BrokerOptions
-
-_SECONDS_MAX: Final = (1 << 32) - 1
+from disque_tx.messages.limits import SECONDS_MAX
 
 
 class DamagedMessage(ValueError):
-    """The body of a job is no message of kombu."""
+    """The body of a job is not a message of kombu."""
 
 
 def queue_names(queue: str, options: BrokerOptions) -> list[str]:
@@ -82,7 +81,7 @@ def add_options(
     expiration = (message.get("properties") or {}).get("expiration")
     if expiration is not None and not headers.get("expires"):
         lives_s.append(max(1, -(-int(float(expiration)) // 1000)))
-    ttl_s = min(_SECONDS_MAX, delay_s + max(1, min(lives_s)))
+    ttl_s = min(SECONDS_MAX, delay_s + max(1, min(lives_s)))
     return AddOptions(
         replicate=options.replicate,
         delay_s=min(delay_s, ttl_s - 1) or None,

@@ -13,11 +13,10 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import BadAddress
 from disque_tx.client.options import TLS
 from disque_tx.integrations.adding import PRIORITY_MAX, whole_number
+from disque_tx.messages.limits import REPLICATE_RANGE, SECONDS_MAX
 
 _PLAIN: Final = "disque://"
 _ENCRYPTED: Final = "disques://"
-_SECONDS_MAX: Final = (1 << 32) - 1
-_COPIES_MAX: Final = 65_535
 #: Options that kombu itself, or Celery, looks at.
 _OTHERS: Final = frozenset(
     ("body_encoding", "deadletter_queue", "polling_interval", "max_retries", "errback")
@@ -82,9 +81,9 @@ def broker_options(
         seeds=found,
         tls=_tls(encrypted, ssl),
         timeout_s=5.0 if not timeout_s else float(timeout_s),
-        retry_s=_number(options, "retry", 60, 1, _SECONDS_MAX),
-        ttl_s=_number(options, "ttl", 10 * 86_400, 1, _SECONDS_MAX),
-        replicate=None if replicate is None else _number(options, "replicate", 1, 1, _COPIES_MAX),
+        retry_s=_number(options, "retry", 60, 1, SECONDS_MAX),
+        ttl_s=_number(options, "ttl", 10 * 86_400, 1, SECONDS_MAX),
+        replicate=None if replicate is None else _number(options, "replicate", 1, *REPLICATE_RANGE),
         prefetch=_number(options, "prefetch", 100, 1, 10_000),
         prefix=_prefix(options.get("queue_name_prefix", "")),
         priorities=_priorities(options.get("priority_steps", range(PRIORITY_MAX + 1))),

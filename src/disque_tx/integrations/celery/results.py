@@ -20,8 +20,8 @@ from disque_tx.integrations.celery.options import (
     without_password,
 )
 from disque_tx.integrations.results import Results
+from disque_tx.messages.limits import SECONDS_MAX
 
-_TTL_MAX_S: Final = (1 << 32) - 1
 _OPTIONS: Final = ("replicate", "queue_name_prefix")
 #: Options that Celery itself looks at.
 _OTHERS: Final = ("global_keyprefix", "retry_policy")
@@ -64,7 +64,7 @@ class DisqueBackend(KeyValueStoreBackend):
         return [self.get(key) for key in keys]
 
     def set(self, key: str | bytes, value: str | bytes) -> None:
-        ttl_s = min(self.expires or _TTL_MAX_S, _TTL_MAX_S)
+        ttl_s = min(self.expires or SECONDS_MAX, SECONDS_MAX)
         self._results.put(bytes_to_str(key), ensure_bytes(value), ttl_s)
 
     def delete(self, key: str | bytes) -> None:

@@ -25,7 +25,7 @@ from disque_tx.client.errors import (
     Refused,
 )
 from disque_tx.integrations.celery.broker import Broker
-from disque_tx.integrations.celery.channel import Channel
+from disque_tx.integrations.celery.channel import DisqueChannel
 from disque_tx.integrations.celery.options import (
     broker_options,
     connection_url,
@@ -36,7 +36,7 @@ from disque_tx.integrations.celery.options import (
 class Transport(virtual.Transport):
     """See :mod:`kombu.transport.base`, whose names these are."""
 
-    Channel = Channel
+    Channel = DisqueChannel
     can_parse_url = True
     default_port = 7711
     driver_type = "disque"

@@ -10,6 +10,7 @@ import attrs
 from disque_tx.client.addresses import seeds
 from disque_tx.client.options import TLS
 from disque_tx.integrations.adding import PRIORITY_MARK, JobTerms, whole_number
+from disque_tx.messages.limits import TTL_RANGE
 
 #: A priority of Django is from -100 to 100; so many of them share a queue.
 _PRIORITIES_PER_STEP: Final = 20
@@ -67,9 +68,7 @@ def backend_options(options: Mapping[str, Any]) -> BackendOptions:
     tls = options.get("tls", False)
     if not isinstance(tls, bool | TLS):
         raise ValueError(f"tls is True, False or a disque_tx.client.TLS, not {tls!r}.")
-    result_ttl_s = whole_number(
-        "result_ttl_s", options.get("result_ttl_s", 86_400), 1, (1 << 32) - 1
-    )
+    result_ttl_s = whole_number("result_ttl_s", options.get("result_ttl_s", 86_400), *TTL_RANGE)
     return BackendOptions(
         nodes=addresses,
         password=options.get("password"),

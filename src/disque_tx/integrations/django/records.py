@@ -15,7 +15,7 @@ _TIMES: Final = ("enqueued_at", "started_at", "finished_at", "last_attempted_at"
 
 
 class DamagedRecord(ValueError):
-    """This is no task of Django, or not one of this program."""
+    """The job is not a task of Django, or not a task of this program."""
 
 
 def encoded(result: TaskResult) -> bytes:
@@ -42,7 +42,7 @@ def encoded(result: TaskResult) -> bytes:
 def decoded(body: bytes) -> TaskResult:
     """The result in these bytes.
 
-    :raises DamagedRecord: there is none, or its task is no task of this program.
+    :raises DamagedRecord: there is none, or its task is not one of this program.
     """
     try:
         values = json.loads(body)

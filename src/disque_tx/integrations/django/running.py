@@ -37,8 +37,8 @@ class TaskRunner:
     def __call__(self, job: Context) -> None:
         """Run the task of a job, and keep its result.
 
-        :raises Hopeless: it failed for the last time, or the job is no task.
-        :raises TaskFailed: it failed, and is to be tried again.
+        :raises Hopeless: it failed for the last time, or the job is not a task. :raises TaskFailed:
+        it failed, and is to be tried again.
         """
         try:
             result = decoded(job.body)

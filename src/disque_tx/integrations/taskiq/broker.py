@@ -74,7 +74,7 @@ class DisqueBroker(AsyncBroker):
         """The queue for a message with these labels, and how it is added, after ``delay_s`` or the
         delay that they name.
 
-        :raises ValueError: a label is no number.
+        :raises ValueError: a label is not a number.
         """
         queue = str(labels.get("queue_name") or self.queue_name)
         labelled_s, ttl_s = _number(labels, "delay"), _number(labels, "ttl")

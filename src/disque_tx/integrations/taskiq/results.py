@@ -20,7 +20,8 @@ _PROGRESS: Final = ":progress"
 
 
 class ResultIsMissing(KeyError):
-    """There is no result of this task: it is not done, or its time is over."""
+    """The result of a task is missing: the task is not done, or the time to keep its result is
+    over."""
 
 
 class DisqueResultBackend(AsyncResultBackend[_T]):

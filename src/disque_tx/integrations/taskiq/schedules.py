@@ -83,8 +83,8 @@ class DisqueScheduleSource(ScheduleSource):
     async def add_schedule(self, schedule: ScheduledTask) -> None:
         """Set a schedule, or add a job for a single time.
 
-        :raises ValueError: nodes cannot follow it: an interval below a second, an offset that is no
-            time zone.
+        :raises ValueError: nodes cannot follow it: an interval below a second, an offset that is
+        not a time zone.
         """
         if schedule.time is None:
             await self._set(self._prefix + schedule.schedule_id, schedule)

@@ -41,7 +41,7 @@ def read_files() -> dict[str, File]:
     }
 
 
-class Files:
+class ConsoleFiles:
     """Answers requests for files."""
 
     def __init__(self, files: dict[str, File]) -> None:
@@ -72,7 +72,7 @@ class Files:
 def file_routes() -> list[Route]:
     """The start page, and the files that it loads. They contain nothing of the node, so they need
     no password."""
-    files = Files(read_files())
+    files = ConsoleFiles(read_files())
     return [
         Route(
             "GET", "/", files.start, "The console", content_type="text/html", also=(304,),

@@ -49,7 +49,7 @@ class HttpFactory(Factory):
         self.slices = Slices(host.reactor)
 
     def buildProtocol(self, addr: IAddress | None) -> Channel:
-        """One connection."""
+        """Make the protocol of a connection."""
         channel: Any = Channel(self.host, self.routes, self.sessions, self.slices)
         channel.factory = self
         channel.timeOut = IDLE_S

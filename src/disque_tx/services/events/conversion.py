@@ -17,7 +17,7 @@ _PROGRAM: Final = ("-m", "disque_tx.services.events.convert")
 #: Segments per process, which bounds how long one runs.
 _PER_RUN: Final = 16
 _ERROR_BYTES_MAX: Final = 1_000
-#: After a run that failed, the next one begins so much later.
+#: Delay before a failed run is repeated.
 _RETRY_S: Final = 60.0
 
 
@@ -83,7 +83,7 @@ class Conversion:
         if ok:
             self.converted += len(paths)
         else:
-            # Those that succeeded are gone, which makes the rest of the run no harder.
+            # Converted segments have been removed; repeating the list skips them.
             self.waiting = paths + self.waiting
             self._again = self._reactor.callLater(_RETRY_S, self._retry)
         self._begin()

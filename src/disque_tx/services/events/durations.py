@@ -45,7 +45,7 @@ class Histogram:
         self._counts: list[int] = [0] * (len(BOUNDS_MS) + 1)
 
     def add(self, elapsed_ms: i64) -> None:
-        """One more."""
+        """Count one duration."""
         self.sum_ms += elapsed_ms
         if elapsed_ms <= _SHORTEST_MS:
             self._shortest += 1
@@ -72,7 +72,7 @@ class DurationSink(EventSink):
         self.run = Histogram()
 
     def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
-        """Has no duration."""
+        """Ignored: only deliveries and acknowledgements have a duration."""
 
     def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
         """Count deliveries and acknowledgements whose duration is known here."""
@@ -84,10 +84,10 @@ class DurationSink(EventSink):
             self.run.add(elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
-        """Has no duration."""
+        """Ignored: only deliveries and acknowledgements have a duration."""
 
     def paused(self, queue: bytes, flags: i64) -> None:
-        """Has no duration."""
+        """Ignored: only deliveries and acknowledgements have a duration."""
 
     def flushed(self, jobs: i64) -> None:
-        """Has no duration."""
+        """Ignored: only deliveries and acknowledgements have a duration."""

@@ -131,7 +131,7 @@ class SegmentWriter:
         self._begun_s = now_s
 
     def _abandon(self) -> None:
-        """Nothing more is written to the segment."""
+        """Write nothing more to the segment."""
         file, self._file = self._file, None
         if file is not None:
             try:

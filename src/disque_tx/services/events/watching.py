@@ -85,10 +85,10 @@ class Watchers(EventSink):
         self._happened(kind, job, 0, -1)
 
     def paused(self, queue: bytes, flags: i64) -> None:
-        """Not an event of a job."""
+        """Ignored: a pause is not an event of a job."""
 
     def flushed(self, jobs: i64) -> None:
-        """Not an event of one job."""
+        """Ignored: a flush is reported by the events of its jobs."""
 
     def _happened(self, kind: i64, job: JobRecord, reason: i64, elapsed_ms: i64) -> None:
         bit = _ONE << kind

@@ -20,9 +20,9 @@ _LOOPBACK: Final = "loopback"
 
 
 def network_of(host: str) -> str:
-    """The network of an address, as far as one client may have all of its addresses: loopback as
-    a whole, and of IPv6 what begins with the same 64 bits. What is no address comes from a Unix
-    socket."""
+    """The network of an address, as far as one client may have all of its addresses: loopback as a
+    whole, and of IPv6 what begins with the same 64 bits. Text that is not an address stands for a
+    Unix socket."""
     try:
         address: IPv4Address | IPv6Address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -53,8 +53,8 @@ class Guesses:
         return len(self._tries)
 
     def wait_s(self, network: str) -> int:
-        """For so many seconds no password of this network is looked at, be it the right one:
-        otherwise an attacker could go on guessing. 0 if the next one is."""
+        """How many seconds no password of this network is checked, not even the right one:
+        otherwise an attacker could go on guessing. 0 if the next one is checked."""
         tries = self._left(network)
         if tries is None or tries.left > 0:
             return 0

@@ -95,7 +95,7 @@ class MemoryFile:
         return self._files.is_named(path, self._content)
 
     def close(self) -> None:
-        """Nothing can be done with it any more."""
+        """Close the file; further use raises an error."""
         self._check()
         if self._content.locked_by is self:
             self._content.locked_by = None

@@ -105,7 +105,7 @@ def notify(state: str) -> None:
             pass  # nothing listens, or nothing reads: the service runs all the same
 
 
-class Watchdog(Service):
+class SystemdWatchdog(Service):
     """Notifies systemd twice per period that the reactor still runs; never without
     ``WATCHDOG_USEC``.
 

@@ -18,7 +18,7 @@ from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment, LogSettings
 from disque_tx.engine.aof.log import AppendOnlyLog
-from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.engine.interfaces import IFiles, OperatorLog
 
 
 class ReactorScheduler:
@@ -58,7 +58,7 @@ class AppendOnlyFile(AppendOnlyLog, Service):
         *,
         defer_to_thread: Callable[..., Deferred[Any]],
         fatal: Callable[[str], object],
-        reports: Reports,
+        reports: OperatorLog,
         monotonic: Callable[[], float] = time.monotonic,
         latency: LatencyMonitor | None = None,
     ) -> None:

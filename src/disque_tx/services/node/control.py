@@ -79,14 +79,14 @@ class SingleProcess:
         raise NotImplementedError
 
     def request_shutdown(self, rewrite_log: bool) -> None:
-        """End it."""
+        """End the process."""
         self.request_stop(0)
 
     def parameter_set(self, name: bytes, value: bytes) -> None:
-        """There is no other process to set it in."""
+        """Do nothing: a single process has no others to set the parameter in."""
 
     def info_processes(self) -> list[tuple[str, str]]:
-        """There is one."""
+        """Return the number of processes alone; a single process has no further fields."""
         return [("processes", "1")]
 
 

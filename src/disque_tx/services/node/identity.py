@@ -12,5 +12,5 @@ def new_node_id() -> bytes:
 
 def first_epoch(wall_us: int) -> int:
     """The number from which a start counts its connections: unique per start, and higher for later
-    ones (see ``core/twins``)."""
+    ones (see ``duplicateids``)."""
     return (wall_us // 1000) << 21 | secrets.randbits(20)

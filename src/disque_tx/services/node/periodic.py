@@ -61,7 +61,7 @@ class Cron(Service):
             self._loop.start(1 / self._settings.hz, now=False).addErrback(self._broken)
 
     def run(self) -> None:
-        """One run."""
+        """Run the periodic work once."""
         with self._runtime.turn():
             self._work.run()
 

@@ -43,7 +43,7 @@ from disque_tx.services.events.service import EventLog
 from disque_tx.services.machine.files import RealFiles
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.machine.platform import Platform
-from disque_tx.services.machine.process import DISQUE_VERSION, ProcessInfo, Watchdog, notify
+from disque_tx.services.machine.process import DISQUE_VERSION, ProcessInfo, SystemdWatchdog, notify
 from disque_tx.services.net.certificates import Certificates, Identity
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.node.aof import AppendOnlyFile
@@ -147,7 +147,7 @@ class NodeRoot(MultiService, SingleProcess):
             self.cron,
             self.eventlog,
             self.certificates,
-            Watchdog(self._reactor),
+            SystemdWatchdog(self._reactor),
             self.node_service,
         )
         for service in (self.listeners, self.aof, *others):

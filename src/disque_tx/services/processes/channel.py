@@ -31,7 +31,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 @implementer(IReadDescriptor, IWriteDescriptor)
-class Channel:
+class ProcessChannel:
     """One end. ``receive``: called with each message and its socket, if it has one. ``lost``:
     called once when the other end is gone."""
 

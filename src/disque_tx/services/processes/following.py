@@ -119,7 +119,7 @@ class _Source:
         self._flush: Any = None
 
     def happened(self, event: JobEvent) -> None:
-        """One more."""
+        """Queue an event for the stream, or count it as dropped if too many are waiting."""
         if len(self._waiting) >= WAITING_MAX:
             self._dropped += 1
             return
@@ -128,7 +128,7 @@ class _Source:
             self._flush = self._reactor.callLater(FLUSH_S, self._pass_on)
 
     def end(self) -> None:
-        """Nobody wants them any more."""
+        """Stop following events: the stream that read them has ended."""
         self.ends()
         if self._flush is not None:
             self._flush.cancel()

@@ -30,7 +30,7 @@ Found = dict[int, dict[str, Any]]
 
 
 class _Question:
-    """One that is under way. ``left``: who has not answered. ``late``: the parent was asked about
+    """A question in progress. ``left``: who has not answered. ``late``: the parent was asked about
     some of them."""
 
     def __init__(self, left: set[int], found: Found, done: Deferred[Found]) -> None:
@@ -42,7 +42,7 @@ class _Question:
 
 
 @implementer(IProcesses)
-class Gathering:
+class FigureGathering:
     """In the process with this ``number``. ``send``: to the parent. ``others``: the numbers of
     those that are asked. ``nodes``: the numbers of all by the IDs of their nodes."""
 
@@ -82,7 +82,7 @@ class Gathering:
         return done
 
     def asked(self, asker: int, token: int) -> None:
-        """Another process wants the figures of this one."""
+        """Send the figures of this process to another one, which asked for them."""
         self._send(["answer", asker, token, self._view.figures()])
 
     def answered(self, number: int, token: int, figures: dict[str, Any] | None) -> None:

@@ -17,8 +17,9 @@ from typing import Final
 import attrs
 
 from disque_tx.config.settings import PROCESSES_MAX, Settings
-from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET, PORT_MAX
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.services.bus.endpoints import is_loopback
 
 #: Paths of what a process has for itself.

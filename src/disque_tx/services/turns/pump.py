@@ -239,7 +239,7 @@ class Pump(Clients):
                 self.drain(session)
 
     def resume(self, clients: list[Client]) -> None:
-        """These are no longer blocked: execute what they sent, now or in another turn."""
+        """Execute what clients sent while they were blocked, in this turn or the next."""
         for client in clients:
             if isinstance(client, Session) and client.connection.session is client:
                 if self._dispatcher.is_turn_over():

@@ -66,14 +66,15 @@ class Rounds:
     def open(
         self, poll: Callable[[float, int], Events], serve_unusual: Callable[[int, int], object]
     ) -> None:
-        """Begin. ``poll``: waits up to so many seconds, without limit if negative, for so many
-        events at most. ``serve_unusual``: called within a turn with a descriptor and its event,
-        for everything that neither the pump nor the bus serves; it raises nothing."""
+        """Begin. ``poll``: waits for events; its arguments are the most seconds to wait, negative
+        for no limit, and the most events. ``serve_unusual``: called within a turn with a descriptor
+        and its event, for everything that neither the pump nor the bus serves; it raises
+        nothing."""
         self._poll = poll
         self._serve_unusual = serve_unusual
 
     def stop(self) -> None:
-        """Nothing is due any more, and nothing is executed later; sockets are still served."""
+        """Stop running due work and postponed requests; sockets are still served."""
         self.stopped = True
         self._more = False
 
@@ -102,7 +103,7 @@ class Rounds:
             self._schedule(more)
 
     def _serve(self, events: Events) -> bool:
-        """One turn for these; returns whether the reactor's poller is among them."""
+        """Serve these sockets in one turn; returns whether the reactor's poller is among them."""
         ready = False
         self._turns.begin()
         try:
@@ -119,7 +120,7 @@ class Rounds:
         return ready
 
     def _go_on(self) -> None:
-        """One turn for requests that had to wait for another one."""
+        """Execute requests that were postponed, in one turn."""
         self._more = False
         self._turns.begin()
         try:
@@ -128,7 +129,7 @@ class Rounds:
             self.end()
 
     def _run_due(self) -> None:
-        """One turn for what is due."""
+        """Run due work in one turn."""
         self._turns.begin()
         try:
             self._turns.run_due()
@@ -136,7 +137,7 @@ class Rounds:
             self.end()
 
     def _and_waiting(self, events: Events) -> Events:
-        """Those that had to wait come first, so that none waits for ever."""
+        """Add the requests that wait from the last turn, in front, so that none waits for ever."""
         if not self._pump.again:
             return events
         waiting, self._pump.again = self._pump.again, []

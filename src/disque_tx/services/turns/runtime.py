@@ -42,11 +42,10 @@ class SystemClock:
 
 @implementer(ITurn)
 class Runtime:
-    """One per node. ``turns``: what is to be done in each of them, and in which order. ``rounds``:
-    the turns in which sockets are served. ``calls``: operations of programs that embed the node,
-    by client ID. ``on_resume``: called when a pause of all clients is over. ``fatal``: called with
-    the reason why the process must end.
-    """
+    """Runs the turns of a node. ``turns``: what is to be done in each of them, and in which order.
+    ``rounds``: the turns in which sockets are served. ``calls``: operations of programs that embed
+    the node, by client ID. ``on_resume``: called when a pause of all clients is over. ``fatal``:
+    called with the reason why the process must end."""
 
     def __init__(
         self,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import hiredis
 
 from disque_tx.sim.actors.clients import LOST, SimClient, Then
-from disque_tx.sim.stage.history import Added, Delivered, JobRequest, SeenLetter, ShownCounters
+from disque_tx.sim.stage.history import (
+    Added,
+    JobRequest,
+    RecordedDelivery,
+    SeenLetter,
+    ShownCounters,
+)
 from disque_tx.sim.stage.workloads import COPY_QUEUE, DEAD_QUEUE, SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
@@ -270,7 +276,7 @@ def record_deliveries(run: Stage, client: SimClient, reply: Any) -> list[bytes]:
             run.history.copied.append(body)
             continue
         run.history.delivered.append(
-            Delivered(
+            RecordedDelivery(
                 body,
                 job_id,
                 queue,

@@ -14,7 +14,7 @@ import hiredis
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
-    from disque_tx.sim.world.connection import Connection
+    from disque_tx.sim.world.connection import SimConnection
     from disque_tx.sim.world.world import Timer
 
 #: A reply, an error as ``hiredis.ReplyError``, or ``LOST``.
@@ -49,7 +49,7 @@ class SimClient:
         self._greeted = True
         self._name = name
         self._machine = machine
-        self._connection: Connection | None = None
+        self._connection: SimConnection | None = None
         self._reader = hiredis.Reader()
         self._then: Then | None = None
         self._words: tuple[bytes, ...] = ()
@@ -80,7 +80,7 @@ class SimClient:
             self._name.encode(), machine.ip, machine.port, self._up, self._failed
         )
 
-    def _up(self, connection: Connection) -> None:
+    def _up(self, connection: SimConnection) -> None:
         if self._then is None or self._connection is not None:
             connection.abort()
             return
@@ -96,7 +96,7 @@ class SimClient:
         if self._connection is None:
             self._answer(LOST)
 
-    def _received(self, connection: Connection, data: bytes) -> None:
+    def _received(self, connection: SimConnection, data: bytes) -> None:
         if connection is not self._connection:
             return
         self.sent_us = connection.sent_us
@@ -110,7 +110,7 @@ class SimClient:
         if reply is not False:
             self._answer(reply)
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: SimConnection) -> None:
         if connection is self._connection:
             self._connection = None
             self._answer(LOST)

@@ -50,7 +50,7 @@ class Healing:
         self._repair()
         for machine in self._run.machines:
             if machine not in leaving:
-                Drain(self._run, machine)
+                NodeDrainer(self._run, machine)
 
     def _leaving(self) -> list[Machine]:
         """Nodes that stay in the leaving state; at least one node is not among them."""
@@ -95,7 +95,7 @@ class NodeOrders:
             self._orders[0]()
 
 
-class Drain:
+class NodeDrainer:
     """Takes and acknowledges everything on one node, until the run is over."""
 
     def __init__(self, run: Stage, machine: Machine) -> None:

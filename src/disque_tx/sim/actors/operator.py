@@ -9,7 +9,7 @@ import hiredis
 
 from disque_tx.sim.actors.actors import QUEUES, Actor, record_counters, send_job_request
 from disque_tx.sim.actors.clients import LOST, SimClient, Then
-from disque_tx.sim.stage.history import Paused
+from disque_tx.sim.stage.history import RecordedPause
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.stage import Stage
@@ -87,7 +87,7 @@ def pause(
     run: Stage, client: SimClient, queue: bytes, flags: bytes, everywhere: bool, then: Then
 ) -> None:
     """Send a PAUSE, and write it down."""
-    paused = Paused(queue, b"", _PAUSE_FLAGS[flags], everywhere, run.world.now_us)
+    paused = RecordedPause(queue, b"", _PAUSE_FLAGS[flags], everywhere, run.world.now_us)
     run.history.pauses.append(paused)
 
     def done(reply: Any) -> None:
@@ -101,7 +101,7 @@ def pause(
 
 
 class Stranger(Actor):
-    """Has no password, or a wrong one."""
+    """A client without a password, or with a wrong one."""
 
     @staticmethod
     def password(run: Stage) -> bytes:

@@ -8,7 +8,7 @@ from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, RESUMING
 from disque_tx.messages.records import QUEUED
 from disque_tx.sim.actors.actors import QUEUES, Actor
 from disque_tx.sim.actors.clients import LOST, SimClient
-from disque_tx.sim.stage.history import Counted, Flushed, Waited
+from disque_tx.sim.stage.history import Counted, RecordedFlush, Waited
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.stage import Stage
@@ -92,7 +92,7 @@ class QueueFlusher(Actor):
         self.client.ask(answered, *words, within_us=_CLUSTER_US)
 
     def _flush(self, queue: bytes, state: bytes, everywhere: bool) -> None:
-        flushed = Flushed(queue, state, everywhere, self.run.world.now_us)
+        flushed = RecordedFlush(queue, state, everywhere, self.run.world.now_us)
         flushed.there = _there(self.run, queue, state)
         self.run.history.flushes.append(flushed)
 

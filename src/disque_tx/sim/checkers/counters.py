@@ -11,7 +11,7 @@ from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.messages.records import QUEUED
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.stage.history import Delivered, JobRequest, ShownCounters
+from disque_tx.sim.stage.history import JobRequest, RecordedDelivery, ShownCounters
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
@@ -46,7 +46,7 @@ class CountersMatch(Checker):
         """Counters that do not fit the history."""
         names = {name for _, name, _ in run.plan.history}
         nacked = run.history.asked(b"NACK")
-        reported: list[Delivered | ShownCounters] = [
+        reported: list[RecordedDelivery | ShownCounters] = [
             *run.history.delivered,
             *run.history.shown_counters,
         ]
@@ -67,14 +67,14 @@ class CountersMatch(Checker):
                     wrong.append(f"it answered {_answered(asked, one.node, at_us)} NACKs")
                 again = delivered[place] - isinstance(one, ShownCounters)
                 if at_us - last_us.get(place, -_SAME_US) < _SAME_US and not asked:
-                    again -= isinstance(one, Delivered)
+                    again -= isinstance(one, RecordedDelivery)
                 if one.nacks + one.deliveries < again:
                     wrong.append(f"it delivered it again {again} times")
                 nacks, deliveries = known.get(place, (0, 0))
                 if one.nacks < nacks or one.deliveries < deliveries:
                     wrong.append(f"it reported {nacks} and {deliveries} before")
                 known[place] = one.nacks, one.deliveries
-            if isinstance(one, Delivered):
+            if isinstance(one, RecordedDelivery):
                 early = at_us - last_us.get(place, -_SAME_US) < _SAME_US
                 delivered[place] += not early or _count_asked(asked, at_us) > 0
                 last_us[place] = at_us
@@ -86,9 +86,9 @@ class CountersMatch(Checker):
         return breaches
 
 
-def _when(one: Delivered | ShownCounters) -> int:
+def _when(one: RecordedDelivery | ShownCounters) -> int:
     """When the node sent it."""
-    return one.sent_us if isinstance(one, Delivered) else one.answered_us
+    return one.sent_us if isinstance(one, RecordedDelivery) else one.answered_us
 
 
 def _count_asked(requests: list[JobRequest], at_us: int) -> int:

@@ -10,7 +10,7 @@ from disque_tx.core.policies.settings import LIMITS
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage.history import Added, Delivered, JobRequest
+    from disque_tx.sim.stage.history import Added, JobRequest, RecordedDelivery
     from disque_tx.sim.stage.stage import Stage
 
 
@@ -24,7 +24,7 @@ class AtMostOnce(Checker):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that came twice."""
         if run.workload.keys:
-            came: dict[bytes, list[Delivered]] = {}
+            came: dict[bytes, list[RecordedDelivery]] = {}
             for delivery in run.history.delivered:
                 came.setdefault(delivery.job_id, []).append(delivery)
         else:
@@ -98,7 +98,7 @@ class NotAfterAck(Checker):
         ]
 
 
-def _given_by_restarted(run: Stage, delivery: Delivered) -> bool:
+def _given_by_restarted(run: Stage, delivery: RecordedDelivery) -> bool:
     """Whether limits kept the job waiting, and a node that may have given it away was restarted."""
     added = run.history.added.get(delivery.body)
     limited = any(name in LIMITS for _, name, _ in run.workload.policies)
@@ -109,13 +109,13 @@ def _given_by_restarted(run: Stage, delivery: Delivered) -> bool:
     )
 
 
-def _after_ttl(run: Stage, delivery: Delivered) -> bool:
+def _after_ttl(run: Stage, delivery: RecordedDelivery) -> bool:
     """Whether the life of the job was over, by the clock of the node that made it."""
     added = run.history.added.get(delivery.body)
     return added is not None and added.asked_us + added.ttl_s * 1_000_000 < delivery.sent_us
 
 
-def _forgotten(run: Stage, acked: JobRequest, delivery: Delivered) -> bool:
+def _forgotten(run: Stage, acked: JobRequest, delivery: RecordedDelivery) -> bool:
     """Whether a client had the node that answered ACKJOB forget the job, and the acknowledgement
     with it, before the delivery."""
     return any(
@@ -127,7 +127,7 @@ def _forgotten(run: Stage, acked: JobRequest, delivery: Delivered) -> bool:
     )
 
 
-def _by_same_node(run: Stage, request: JobRequest, delivery: Delivered) -> bool:
+def _by_same_node(run: Stage, request: JobRequest, delivery: RecordedDelivery) -> bool:
     """Whether the node that answered ACKJOB delivered the job, its memory unbroken."""
     return (
         request.node == delivery.node
@@ -152,7 +152,7 @@ class WorkingRespected(Checker):
         if any(name not in _HARMLESS for _, name, _ in run.plan.history):
             return []
         arrived_us = run.world.longest_transit_us
-        deliveries: dict[bytes, list[Delivered]] = {}
+        deliveries: dict[bytes, list[RecordedDelivery]] = {}
         for delivery in run.history.delivered:
             deliveries.setdefault(delivery.job_id, []).append(delivery)
         given_back = run.history.asked(b"NACK", b"ENQUEUE")
@@ -170,7 +170,7 @@ class WorkingRespected(Checker):
 
 
 def _given_back(
-    run: Stage, worked: JobRequest, delivery: Delivered, requests: list[JobRequest]
+    run: Stage, worked: JobRequest, delivery: RecordedDelivery, requests: list[JobRequest]
 ) -> bool:
     """Whether such a request may have been executed after WORKING and before the delivery."""
     since_us = worked.asked_us - 2 * run.world.longest_transit_us

@@ -105,7 +105,7 @@ class LimitsKept(_Looking):
         ]
 
     def judge(self, run: Stage) -> list[str]:
-        """Both."""
+        """Breaches of the limit on jobs in progress, and of the rate limit."""
         breaches = super().judge(run)
         for machine in run.machines:
             sent: dict[bytes, list[int]] = {}

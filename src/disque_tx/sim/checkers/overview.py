@@ -10,7 +10,7 @@ from disque_tx.sim.checkers.jobs import flushed_since
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from disque_tx.sim.stage.history import Added, Counted, Flushed, Waited
+    from disque_tx.sim.stage.history import Added, Counted, RecordedFlush, Waited
     from disque_tx.sim.stage.stage import Stage
 
 _CLOCKS: Final = frozenset(("clock_step", "clock_drift"))
@@ -125,7 +125,7 @@ class FlushedGone(Checker):
         return breaches
 
 
-def _meant(run: Stage, flushed: Flushed) -> set[bytes]:
+def _meant(run: Stage, flushed: RecordedFlush) -> set[bytes]:
     """The jobs that a QFLUSH was for."""
     if not flushed.everywhere:
         return flushed.there.get(flushed.node, set())
@@ -135,7 +135,7 @@ def _meant(run: Stage, flushed: Flushed) -> set[bytes]:
     return {job_id for ip, ids in flushed.there.items() if ip in own for job_id in ids}
 
 
-def _disturbed(run: Stage, job_id: bytes, flushed: Flushed) -> bool:
+def _disturbed(run: Stage, job_id: bytes, flushed: RecordedFlush) -> bool:
     """Whether the job may have changed its state while it was flushed."""
     since_us, until_us = flushed.asked_us - _SLACK_US, flushed.answered_us + _SLACK_US
     return any(

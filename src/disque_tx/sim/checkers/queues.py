@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.messages.events import DELIVERED, EXPORTED, EventSink
 from disque_tx.messages.records import JobRecord
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.stage.history import Added, Paused
+from disque_tx.sim.stage.history import Added, RecordedPause
 
 if TYPE_CHECKING:
     from disque_tx.sim.machines.process import Process
@@ -81,7 +81,7 @@ class _Departures(EventSink):
         self._process = process
 
     def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
-        """It is in its place when it leaves."""
+        """Ignored: a job that is added leaves no queue."""
 
     def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
         """A delivery, or something else."""
@@ -94,7 +94,7 @@ class _Departures(EventSink):
             self._checker.left(self._process, job)
 
     def paused(self, queue: bytes, flags: int) -> None:
-        """Changes no order."""
+        """Ignored: a pause does not change the order."""
 
     def flushed(self, jobs: int) -> None:
         """Changes no order."""
@@ -141,7 +141,7 @@ class PauseRespected(Checker):
         return breaches
 
 
-def _reason(paused: Paused) -> str:
+def _reason(paused: RecordedPause) -> str:
     how = ", for all nodes" if paused.everywhere else ""
     return (
         f"its queue paused at {paused.answered_us / 1e6:.3f} s by {paused.node.decode()}{how}"
@@ -149,10 +149,10 @@ def _reason(paused: Paused) -> str:
     )
 
 
-def _in_force(run: Stage, queue: bytes, node: bytes, at_us: int, flag: int) -> Paused | None:
+def _in_force(run: Stage, queue: bytes, node: bytes, at_us: int, flag: int) -> RecordedPause | None:
     """The PAUSE that certainly holds on the node at that time, if it stops this."""
     arrived_us = 2 * run.world.longest_transit_us + _TURNS_US
-    last: Paused | None = None
+    last: RecordedPause | None = None
     since_us = doubt_us = before_us = -1
     for paused in run.history.pauses:
         here = paused.node in (node, b"")

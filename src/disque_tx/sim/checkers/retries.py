@@ -9,7 +9,7 @@ from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import may_be_lost
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage.history import Delivered, JobRequest
+    from disque_tx.sim.stage.history import JobRequest, RecordedDelivery
     from disque_tx.sim.stage.stage import Stage
 
 _DRIFT: Final = 0.001
@@ -32,7 +32,7 @@ class BackoffRespected(Checker):
         for request in run.history.job_requests:
             requests.setdefault(request.job_id, []).append(request)
         started = {machine.ip: machine.started_us for machine in run.machines}
-        deliveries: dict[bytes, list[Delivered]] = {}
+        deliveries: dict[bytes, list[RecordedDelivery]] = {}
         for delivery in run.history.delivered:
             deliveries.setdefault(delivery.job_id, []).append(delivery)
         return [
@@ -51,7 +51,7 @@ class BackoffRespected(Checker):
 
 
 def _disturbed(
-    run: Stage, nacked: JobRequest, delivery: Delivered, requests: list[JobRequest]
+    run: Stage, nacked: JobRequest, delivery: RecordedDelivery, requests: list[JobRequest]
 ) -> bool:
     """Whether another request about the job may have been executed shortly before or meanwhile."""
     since_us = nacked.asked_us - _LONGEST_US - 2 * run.world.longest_transit_us

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.faults.targets import Targets
-from disque_tx.sim.world.connection import Connection
+from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import End
 from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
@@ -53,7 +53,7 @@ def _partition(name: str, one_way: bool) -> Callable[[Targets, Random], End | No
 
 
 def _on_connection(
-    name: str, hurt: Callable[[Targets, Random, Connection], None]
+    name: str, hurt: Callable[[Targets, Random, SimConnection], None]
 ) -> Callable[[Targets, Random], End | None]:
     def begin(targets: Targets, random: Random) -> None:
         near = targets.connection(random)
@@ -64,25 +64,25 @@ def _on_connection(
     return begin
 
 
-def _stall(targets: Targets, random: Random, near: Connection) -> None:
+def _stall(targets: Targets, random: Random, near: SimConnection) -> None:
     near.out.stall(random.randint(100_000, 5_000_000))
     if random.random() < 0.5:
         near.other.out.stall(random.randint(100_000, 5_000_000))
 
 
-def _reset(targets: Targets, random: Random, near: Connection) -> None:
+def _reset(targets: Targets, random: Random, near: SimConnection) -> None:
     targets.network.reset(near)
 
 
-def _half_open(targets: Targets, random: Random, near: Connection) -> None:
+def _half_open(targets: Targets, random: Random, near: SimConnection) -> None:
     targets.network.half_open(random.choice((near, near.other)))
 
 
-def _one_way_dead(targets: Targets, random: Random, near: Connection) -> None:
+def _one_way_dead(targets: Targets, random: Random, near: SimConnection) -> None:
     random.choice((near, near.other)).out.dead = True
 
 
-def _late_old(targets: Targets, random: Random, near: Connection) -> None:
+def _late_old(targets: Targets, random: Random, near: SimConnection) -> None:
     targets.network.deliver_late(near, random.randint(300_000, 4_000_000))
 
 

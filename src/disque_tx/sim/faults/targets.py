@@ -7,7 +7,7 @@ from typing import Final
 
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.machines.repair import MembershipRepair
-from disque_tx.sim.world.connection import Connection
+from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import Network
 from disque_tx.sim.world.world import World
 
@@ -43,7 +43,7 @@ class Targets:
         able = [m for m in self.machines if m.process is not None and not m.process.frozen]
         return random.choice(able) if able else None
 
-    def connection(self, random: Random) -> Connection | None:
+    def connection(self, random: Random) -> SimConnection | None:
         """Some connection, of the bus or of a client."""
         able = self.network.live(messages=random.random() < 0.7) or self.network.live()
         return random.choice(able) if able else None

@@ -18,7 +18,7 @@ from disque_tx.messages.bustypes import REPLJOB, type_name
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import JobRecord
 from disque_tx.sim.machines.interfaces import Running
-from disque_tx.sim.world.connection import Connection, MessageKey
+from disque_tx.sim.world.connection import MessageKey, SimConnection
 from disque_tx.sim.world.network import CONNECT_US_MAX
 from disque_tx.wire.bus.writer import BusWriter
 
@@ -30,7 +30,7 @@ class BusConnection:
     """A connection to another node (see ``LinkConnection``). Peers are nodes of ours on a network
     that damages nothing, so whatever they are blamed for is a finding."""
 
-    def __init__(self, bus: Bus, connection: Connection, entry: NodeEntry | None) -> None:
+    def __init__(self, bus: SimBus, connection: SimConnection, entry: NodeEntry | None) -> None:
         self._bus = bus
         self.connection = connection
         writer = SimWriter(bus.links.written, connection)
@@ -51,7 +51,7 @@ class BusConnection:
         self.connection.write(data)
 
     def broken(self, error: OSError) -> None:
-        """Nothing breaks while it is written to."""
+        """Fail the process: an error while messages are written is a defect here."""
         self._bus.process.fail(str(error))
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class BusConnection:
 class SimWriter(BusWriter):
     """Notes on the connection what is sent, in order."""
 
-    def __init__(self, written: list[BusWriter], connection: Connection) -> None:
+    def __init__(self, written: list[BusWriter], connection: SimConnection) -> None:
         super().__init__(written)
         self.connection = connection
 
@@ -141,7 +141,7 @@ def _key(message: Message) -> MessageKey:
     return (int(message.type), b"", 0)
 
 
-class Bus:
+class SimBus:
     """The connections of one process. ``first_epoch``: see ``BusLinks``."""
 
     def __init__(self, process: Running, first_epoch: int) -> None:
@@ -154,11 +154,11 @@ class Bus:
 
     # -- from the network --------------------------------------------------------------------
 
-    def accept(self, connection: Connection) -> None:
-        """Another node connected."""
+    def accept(self, connection: SimConnection) -> None:
+        """Accept a connection of another node."""
         self._opened(connection, None)
 
-    def _opened(self, connection: Connection, entry: NodeEntry | None) -> None:
+    def _opened(self, connection: SimConnection, entry: NodeEntry | None) -> None:
         process = self.process
         if not process.alive:
             connection.abort()

@@ -8,7 +8,7 @@ from disque_tx.commands.base.control import Control
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
 from disque_tx.sim.machines.interfaces import Running
-from disque_tx.sim.machines.sessions import Sessions
+from disque_tx.sim.machines.sessions import SimSessions
 from disque_tx.sim.world.world import World
 
 
@@ -16,7 +16,7 @@ class SimControl(Control):
     """The control of one process. The only setting is ``maxmemory``. ``sessions``: of its clients,
     to be set before any comes."""
 
-    sessions: Sessions
+    sessions: SimSessions
 
     def __init__(self, process: Running) -> None:
         self._process = process
@@ -121,7 +121,7 @@ class SimControl(Control):
         self._process.ask_to_die(how)
 
     def reset_statistics(self) -> None:
-        """Nothing is counted here."""
+        """Ignored: a simulated process counts nothing of its own."""
 
 
 class TracedReports:

@@ -28,7 +28,7 @@ from disque_tx.messages.bustypes import (
 from disque_tx.messages.events import EventSink
 from disque_tx.sim.world.disk import Disk
 from disque_tx.sim.world.network import Network
-from disque_tx.sim.world.world import Clocks, World
+from disque_tx.sim.world.world import MachineClocks, World
 
 
 @attrs.frozen
@@ -136,7 +136,7 @@ class Hardware:
         network.share(self.host, port + BUS_PORT_OFFSET, ip)
         self.name = ip.decode()
         self.disk = Disk(world, self.name)
-        self.clocks = Clocks(world, self.name)
+        self.clocks = MachineClocks(world, self.name)
         self.on_turn: list[Callable[[Running], None]] = []
         self.events: Callable[[Running], EventSink] | None = None
 

@@ -177,7 +177,7 @@ class Machine(Hardware):
             self.network.thaw(self.ip)
 
     def memory_pressure(self, percent: int) -> None:
-        """Set ``maxmemory`` so that so much of it is used; 0 gives the configured one back."""
+        """Set ``maxmemory`` so that this share of it is used; 0 gives the configured one back."""
         process = self.process
         if process is None:
             return

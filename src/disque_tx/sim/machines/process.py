@@ -26,11 +26,11 @@ from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import JobRecord
-from disque_tx.sim.machines.bus import Bus
+from disque_tx.sim.machines.bus import SimBus
 from disque_tx.sim.machines.control import SimControl, TracedReports
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings, Running
 from disque_tx.sim.machines.loop import Loop, SimScheduler
-from disque_tx.sim.machines.sessions import Sessions
+from disque_tx.sim.machines.sessions import SimSessions
 from disque_tx.sim.world.files import SimFiles
 from disque_tx.wire.files.aof import LogDecoder, parse_record
 from disque_tx.wire.files.nodes import parse, render
@@ -81,7 +81,7 @@ class Process(Running):
         self.server = Server(self.node, control, registry)
         self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
-        self.sessions = control.sessions = Sessions(self)
+        self.sessions = control.sessions = SimSessions(self)
         self.turns = Turns(
             self.server,
             self.dispatcher,
@@ -92,7 +92,7 @@ class Process(Running):
             report=self._report,
         )
         self.turns.deadlines.append(self.node.federation)
-        self.bus = Bus(self, self._random.getrandbits(62))
+        self.bus = SimBus(self, self._random.getrandbits(62))
         environment = Environment(
             self.node,
             SimFiles(self._disk),
@@ -115,7 +115,7 @@ class Process(Running):
 
     @property
     def logs(self) -> bool:
-        """There is a log."""
+        """Whether the node writes a log."""
         return self.log.state != "off"
 
     def _clock_ns(self) -> int:
@@ -160,7 +160,7 @@ class Process(Running):
         done(None)
 
     def prepare(self, done: Callable[[Exception | None], object]) -> None:
-        """There is nothing else."""
+        """Finish at once: a simulated process has nothing to prepare."""
         done(None)
 
     def start_failed(self, error: Exception) -> None:
@@ -218,7 +218,7 @@ class Process(Running):
         self._periodic.run()
 
     def wake(self) -> None:
-        """It goes on after it was stopped: everything that is due is due now."""
+        """Resume after a stop: everything that is due is due now."""
         self.frozen = False
         self._loop.schedule()
 
@@ -292,7 +292,7 @@ class Process(Running):
         return True
 
     def end(self) -> None:
-        """Nothing is done here any more."""
+        """End the process: its timers and callbacks do nothing from now on."""
         self.alive = False
         self._loop.stop()
 

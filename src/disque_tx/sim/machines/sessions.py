@@ -6,15 +6,15 @@ from disque_tx.core.base.client import Client
 from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.sim.machines.interfaces import Running
-from disque_tx.sim.world.connection import Connection
+from disque_tx.sim.world.connection import SimConnection
 from disque_tx.wire.resp.replies import RespWriter
 from disque_tx.wire.resp.requests import RequestParser
 
 
-class Session:
+class SimSession:
     """``client``: the row that the node knows."""
 
-    def __init__(self, client_id: int, connection: Connection, now_ms: int) -> None:
+    def __init__(self, client_id: int, connection: SimConnection, now_ms: int) -> None:
         self.connection = connection
         self.parser = RequestParser()
         self.writer = RespWriter()
@@ -26,19 +26,19 @@ class Session:
         self.client.replies = self.writer
 
 
-class Sessions(Clients):
+class SimSessions(Clients):
     """All clients of one process. ``by_id``: by client ID, oldest first."""
 
     def __init__(self, process: Running) -> None:
-        self.by_id: dict[int, Session] = {}
+        self.by_id: dict[int, SimSession] = {}
         self._process = process
         self._last_id = 0
 
-    def accept(self, connection: Connection) -> None:
+    def accept(self, connection: SimConnection) -> None:
         """Somebody connected."""
         process = self._process
         self._last_id += 1
-        session = Session(self._last_id, connection, int(process.node.now_ms))
+        session = SimSession(self._last_id, connection, int(process.node.now_ms))
         session.parser.restricted = process.server.guarded
         self.by_id[self._last_id] = session
         process.server.clients[self._last_id] = session.client
@@ -46,7 +46,7 @@ class Sessions(Clients):
         connection.on_data = lambda data: process.feed(lambda: self._receive(session, data))
         connection.on_lost = lambda: process.feed(lambda: self._dismiss(session))
 
-    def _receive(self, session: Session, data: bytes) -> None:
+    def _receive(self, session: SimSession, data: bytes) -> None:
         if not session.connection.open:
             return
         process = self._process
@@ -55,7 +55,7 @@ class Sessions(Clients):
         session.parser.feed(data)
         self.drain(session)
 
-    def drain(self, session: Session) -> None:
+    def drain(self, session: SimSession) -> None:
         """Execute what is complete and may be executed now."""
         process = self._process
         client = session.client
@@ -95,7 +95,7 @@ class Sessions(Clients):
         session = self.by_id.get(int(client.id))
         return 0 if session is None else int(session.writer.size) + session.connection.unread_bytes
 
-    def _flush(self, session: Session) -> None:
+    def _flush(self, session: SimSession) -> None:
         client, connection = session.client, session.connection
         if not client.doomed:
             data = session.writer.take()
@@ -109,7 +109,7 @@ class Sessions(Clients):
                 connection.close()
             self._process.feed(lambda: self._dismiss(session))
 
-    def _dismiss(self, session: Session) -> None:
+    def _dismiss(self, session: SimSession) -> None:
         """The connection is gone."""
         client = session.client
         if self.by_id.pop(int(client.id), None) is None:

@@ -58,7 +58,7 @@ class NamedJob:
 
 
 @attrs.frozen
-class Delivered:
+class RecordedDelivery:
     """One job in the answer to a GETJOB. ``sent_us``: when the node sent it; ``at_us``: when the
     client received it. ``answer``: a number that the jobs of one answer share."""
 
@@ -100,7 +100,7 @@ class SeenLetter:
 
 
 @attrs.define
-class Paused:
+class RecordedPause:
     """One PAUSE. ``flags``: 1 for in, 2 for out. ``everywhere``: broadcast to all other nodes.
     Times as in :class:`JobRequest`."""
 
@@ -153,7 +153,7 @@ class Waited:
 
 
 @attrs.define
-class Flushed:
+class RecordedFlush:
     """One QFLUSH. ``there``: by node, the jobs that it was for when it was sent. ``reply``: how
     many jobs ended, -1 if nothing arrived. Times as in :class:`JobRequest`."""
 
@@ -207,23 +207,23 @@ class ScheduleRecord:
 
 
 @attrs.define
-class History:
+class RunHistory:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
     order in which they were asked for. ``copied``: the bodies of jobs that came from the queue of
     copies. ``admitted``: answers without errors to clients that have no password. ``keys``: IDs
     that ADDJOB was answered with, by key, which is the body, too."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
-    delivered: list[Delivered] = attrs.Factory(list)
+    delivered: list[RecordedDelivery] = attrs.Factory(list)
     job_requests: list[JobRequest] = attrs.Factory(list)
     letters: list[SeenLetter] = attrs.Factory(list)
     copied: list[bytes] = attrs.Factory(list)
-    pauses: list[Paused] = attrs.Factory(list)
+    pauses: list[RecordedPause] = attrs.Factory(list)
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)
     policies: list[PolicyChange] = attrs.Factory(list)
     waits: list[Waited] = attrs.Factory(list)
-    flushes: list[Flushed] = attrs.Factory(list)
+    flushes: list[RecordedFlush] = attrs.Factory(list)
     counts: list[Counted] = attrs.Factory(list)
     keys: dict[bytes, set[bytes]] = attrs.Factory(dict)
     named: list[NamedJob] = attrs.Factory(list)
@@ -241,9 +241,9 @@ class History:
                 result.setdefault(request.job_id, []).append(request)
         return result
 
-    def by_body(self) -> dict[bytes, list[Delivered]]:
+    def by_body(self) -> dict[bytes, list[RecordedDelivery]]:
         """Deliveries of each job."""
-        result: dict[bytes, list[Delivered]] = {}
+        result: dict[bytes, list[RecordedDelivery]] = {}
         for delivery in self.delivered:
             result.setdefault(delivery.body, []).append(delivery)
         return result

@@ -47,7 +47,7 @@ class Shape:
     ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
     ``stay_leaving``: nodes that are leaving when the faults end are not called back. ``bulk``:
     which nodes have the messages that are ours; the others ignore these, as the original does.
-    ``hosts``: on so many hosts are the nodes; 0: each has its own.
+    ``hosts``: number of hosts of the nodes; 0: each has its own.
     """
 
     nodes: int

@@ -23,7 +23,7 @@ from disque_tx.sim.faults.plan import FaultPlan
 from disque_tx.sim.machines.interfaces import MachineSettings
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.stage.copies import Copies
-from disque_tx.sim.stage.history import Added, History
+from disque_tx.sim.stage.history import Added, RunHistory
 from disque_tx.sim.stage.shape import Shape, draw_shape
 from disque_tx.sim.stage.workloads import Workload, workload_called
 from disque_tx.sim.world.network import Network
@@ -42,7 +42,7 @@ class Stage:
         self.world.keep_trace = keep_trace
         self.shape = shape or draw_shape(self.world)
         self.workload: Workload = workload_called(self.shape.workload)
-        self.history = History()
+        self.history = RunHistory()
         self.requests = 0
         self.lost = 0
         self.busy = True

@@ -23,10 +23,9 @@ class Workload:
     ``moves``: the operator moves jobs from one queue to another. ``waits``: clients wait for the
     end of jobs. ``flushes``: a client counts the jobs of queues, and empties them. ``match``: share
     of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
-    nodes are right then, but for a fault. ``keys``: jobs have keys, and are added
-    again when the answer is lost. ``key_pool``: jobs have one of so many keys, which are used
-    again and again. ``crowd``: there are three nodes at least.
-    ``faults``: the only ones that strike, all if there is none.
+    nodes are right then, but for a fault. ``keys``: jobs have keys, and are added again when the
+    answer is lost. ``key_pool``: number of keys of jobs, which are used again and again. ``crowd``:
+    there are three nodes at least. ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)

@@ -27,7 +27,7 @@ class Medium:
     random: Random
 
     def transit_us(self, src_ip: bytes, ip: bytes, size: int) -> int:
-        """How long so many bytes take."""
+        """How long this number of bytes takes."""
         raise NotImplementedError
 
     def is_cut(self, src_ip: bytes, ip: bytes) -> bool:
@@ -38,20 +38,20 @@ class Medium:
         """Whether the program at this address reads nothing."""
         raise NotImplementedError
 
-    def refuse(self, connection: Connection) -> None:
+    def refuse(self, connection: SimConnection) -> None:
         """Something was written to an end that is gone."""
         raise NotImplementedError
 
-    def tidy(self, connection: Connection) -> None:
+    def tidy(self, connection: SimConnection) -> None:
         """An end of the connection was closed."""
         raise NotImplementedError
 
-    def write_messages(self, connection: Connection, data: bytes) -> None:
+    def write_messages(self, connection: SimConnection, data: bytes) -> None:
         """Send messages of the cluster bus, which must be whole."""
         raise NotImplementedError
 
 
-class Pipe:
+class ByteStream:
     """One direction, from ``source`` to ``sink``. ``size``: bytes on their way.
 
     Bytes come out as they went in: in order, each once, in pieces that have nothing to do with
@@ -61,7 +61,7 @@ class Pipe:
     lost; what was written before, and the end of the connection, still comes.
     """
 
-    def __init__(self, network: Medium, source: Connection, sink: Connection) -> None:
+    def __init__(self, network: Medium, source: SimConnection, sink: SimConnection) -> None:
         self.size = 0
         self.dead = False
         self.broken = False
@@ -107,7 +107,7 @@ class Pipe:
             self.size -= len(self._queue.pop()[2])
 
     def stall(self, us: int) -> None:
-        """Nothing comes out for so long."""
+        """Let no bytes out for this time."""
         self._stalled_until_us = self._world.now_us + us
 
     def kick(self) -> None:
@@ -183,10 +183,10 @@ class Pipe:
 
 
 def _nothing(*_arguments: object) -> None:
-    """Nobody looks at this connection yet."""
+    """Ignore what a connection reports until its owner has set the callbacks."""
 
 
-class Connection:
+class SimConnection:
     """One end of a connection. ``on_data`` and ``on_lost`` are set by its owner at once.
 
     ``caller``: this is the end that connected. ``port``: where it connected to. ``open``: this side
@@ -195,8 +195,8 @@ class Connection:
     were written. ``out``: the direction to the other end. ``other``: that end.
     """
 
-    other: Connection
-    out: Pipe
+    other: SimConnection
+    out: ByteStream
 
     def __init__(
         self, network: Medium, serial: int, local_ip: bytes, peer_ip: bytes, port: int
@@ -253,7 +253,7 @@ class Connection:
         self.on_data(data)
 
     def lose(self) -> None:
-        """This side notices that the connection is gone."""
+        """Let this side notice that the connection is gone."""
         if self.open:
             self.open = False
             self.out.broken = True

@@ -30,9 +30,10 @@ class PowerLostError(BaseException):
 
 
 class StoredFile:
-    """``name``: the last one that it had. ``data``: as programs see it. ``synced``: so much of it,
-    from its beginning, is on the disk. ``before``: what is on the disk instead, if that is no
-    beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has locked it."""
+    """``name``: the last one that it had. ``data``: as programs see it. ``synced``: the number of
+    bytes, from its beginning, that are on the disk. ``before``: what is on the disk instead, if
+    that is not a beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has
+    locked it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -185,7 +186,7 @@ class Disk:
         return found
 
     def _fitting(self, data: bytes) -> bytes:
-        """As much as is written."""
+        """The beginning of the data that fits on the disk."""
         if self.full:
             self._world.count_fault("no_room", self._name)
         elif self.short_writes and self._random.random() < 0.5:
@@ -209,7 +210,7 @@ class Disk:
     # -- what happens to them ----------------------------------------------------------------
 
     def lose_power_in(self, works: int, before_loss: Callable[[], None]) -> None:
-        """The power will fail during the operation that comes after so many others:
+        """The power will fail during the operation that comes after this number of others:
         ``PowerLostError``, after ``before_loss`` was called. Negative: it will not."""
         self._works_left = works
         self._before_loss = before_loss
@@ -260,7 +261,7 @@ class Disk:
         return data[:place] + self._random.randbytes(self._random.randint(0, len(data) - place))
 
     def wipe(self) -> None:
-        """Another disk, an empty one."""
+        """Replace the disk by an empty one."""
         self.replaced += 1
         self._files = {}
         self._folders = [{}]

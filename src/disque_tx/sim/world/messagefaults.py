@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 from disque_tx.messages.bustypes import type_name
-from disque_tx.sim.world.connection import Connection
+from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.world import World
 
 #: Length and type in the header of a message.
@@ -30,11 +30,11 @@ class MessageFaults:
         self.reliable = True
         self._world = world
         self._random = world.random("messages")
-        self._latest: dict[_Way, Connection] = {}
+        self._latest: dict[_Way, SimConnection] = {}
         self._held: dict[_Way, list[tuple[int, bytes]]] = {}
         self._starts: dict[bytes, int] = {}
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: SimConnection) -> None:
         """From now on this is the connection for what comes late."""
         way = _way(connection)
         self._latest[way] = connection
@@ -47,7 +47,7 @@ class MessageFaults:
         for way in [way for way in self._held if way[1] == ip]:
             del self._held[way]
 
-    def write(self, connection: Connection, data: bytes) -> None:
+    def write(self, connection: SimConnection, data: bytes) -> None:
         """Send messages, which must be whole."""
         counters = self._world.counters
         counters["bus.bytes"] += len(data)
@@ -65,7 +65,7 @@ class MessageFaults:
             start = end
         connection.out.push(data[kept:] if kept else data)
 
-    def _mistreat(self, connection: Connection, name: str, message: bytes) -> None:
+    def _mistreat(self, connection: SimConnection, name: str, message: bytes) -> None:
         self.reliable = False
         fate = self._random.choice(("dropped", "duplicated", "overtaken"))
         self._world.counters[f"bus.{name}.{fate}"] += 1
@@ -94,5 +94,5 @@ class MessageFaults:
             self._held.setdefault(way, []).append((made_us, message))
 
 
-def _way(connection: Connection) -> _Way:
+def _way(connection: SimConnection) -> _Way:
     return (connection.local_ip, connection.peer_ip, connection.port, connection.caller)

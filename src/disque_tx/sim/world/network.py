@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from disque_tx.sim.world.connection import Connection, Medium, Pipe
+from disque_tx.sim.world.connection import ByteStream, Medium, SimConnection
 from disque_tx.sim.world.messagefaults import MessageFaults
 from disque_tx.sim.world.world import World
 
-__all__ = ["CONNECT_US_MAX", "Connection", "End", "Network"]
+__all__ = ["CONNECT_US_MAX", "End", "Network", "SimConnection"]
 
 CONNECT_US_MAX: Final = 2_000_000
 _KEEPALIVE_US: Final = (4_000_000, 15_000_000)
@@ -29,7 +29,7 @@ _SOON_US: Final = (0, 50_000)
 End = Callable[[], None]
 
 
-Accept = Callable[[Connection], None]
+Accept = Callable[[SimConnection], None]
 
 
 class Network(Medium):
@@ -44,7 +44,7 @@ class Network(Medium):
         self.messages = MessageFaults(world)
         self._shared: dict[tuple[bytes, int], bytes] = {}
         self._listeners: dict[tuple[bytes, int], tuple[Accept, bool]] = {}
-        self._live: dict[int, Connection] = {}
+        self._live: dict[int, SimConnection] = {}
         self._serial = 0
         self._latency_us: dict[tuple[bytes, bytes], int] = {}
         self._cuts: list[frozenset[tuple[bytes, bytes]]] = []
@@ -82,7 +82,7 @@ class Network(Medium):
         src_ip: bytes,
         ip: bytes,
         port: int,
-        on_up: Callable[[Connection], None],
+        on_up: Callable[[SimConnection], None],
         on_failed: Callable[[], None],
         timeout_us: int = CONNECT_US_MAX,
     ) -> None:
@@ -112,14 +112,14 @@ class Network(Medium):
         ip: bytes,
         port: int,
         listener: tuple[Accept, bool],
-        on_up: Callable[[Connection], None],
+        on_up: Callable[[SimConnection], None],
     ) -> None:
         self._serial += 1
-        near = Connection(self, self._serial, src_ip, ip, port)
-        far = Connection(self, self._serial, ip, src_ip, port)
+        near = SimConnection(self, self._serial, src_ip, ip, port)
+        far = SimConnection(self, self._serial, ip, src_ip, port)
         near.caller = True
         near.other, far.other = far, near
-        near.out, far.out = Pipe(self, near, far), Pipe(self, far, near)
+        near.out, far.out = ByteStream(self, near, far), ByteStream(self, far, near)
         self._live[near.serial] = near
         accept, messages = listener
         self.world.trace("connect", near.serial, src_ip.decode(), ip.decode(), port)
@@ -133,7 +133,7 @@ class Network(Medium):
     # -- for connections ---------------------------------------------------------------------
 
     def transit_us(self, src_ip: bytes, ip: bytes, size: int) -> int:
-        """How long so many bytes take."""
+        """How long this number of bytes takes."""
         key = (src_ip, ip)
         latency_us = self._latency_us.get(key)
         if latency_us is None:
@@ -144,7 +144,7 @@ class Network(Medium):
                 transit_us += extra_us + size * 1_000_000 // bytes_per_s
         return transit_us
 
-    def refuse(self, connection: Connection) -> None:
+    def refuse(self, connection: SimConnection) -> None:
         """Something was written to an end that is gone: the writer is notified if it can be
         reached."""
         src_ip, ip = connection.local_ip, connection.peer_ip
@@ -154,7 +154,7 @@ class Network(Medium):
             delay_us = self.random.randint(*_KEEPALIVE_US)
         self.world.at(delay_us, lambda: self._awake(src_ip, connection.lose))
 
-    def tidy(self, connection: Connection) -> None:
+    def tidy(self, connection: SimConnection) -> None:
         """An end closed: when both did, the connection is history."""
         if not connection.other.open:
             self._live.pop(connection.serial, None)
@@ -179,7 +179,7 @@ class Network(Medium):
         else:
             waiting.append(action)
 
-    def write_messages(self, connection: Connection, data: bytes) -> None:
+    def write_messages(self, connection: SimConnection, data: bytes) -> None:
         """Send messages of the bus, some of which may be lost, come twice or late."""
         self.messages.write(connection, data)
 
@@ -214,11 +214,11 @@ class Network(Medium):
         """The machine answers again."""
         self._off.discard(ip)
 
-    def _ends(self, ip: bytes) -> list[Connection]:
+    def _ends(self, ip: bytes) -> list[SimConnection]:
         ends = [end for near in self._live.values() for end in (near, near.other)]
         return [end for end in ends if end.local_ip == ip and end.open]
 
-    def _break(self, end: Connection, delay_us: int) -> None:
+    def _break(self, end: SimConnection, delay_us: int) -> None:
         """What ``end`` wrote is lost from some place on; the other one notices after
         ``delay_us``."""
         end.out.lose_tail()
@@ -228,7 +228,7 @@ class Network(Medium):
 
     # -- faults ------------------------------------------------------------------------------
 
-    def live(self, messages: bool | None = None) -> list[Connection]:
+    def live(self, messages: bool | None = None) -> list[SimConnection]:
         """The ends that connected, of connections of both kinds or of one; oldest first."""
         return [
             near
@@ -237,7 +237,8 @@ class Network(Medium):
         ]
 
     def partition(self, a_ips: Iterable[bytes], b_ips: Iterable[bytes], one_way: bool) -> End:
-        """Nothing gets from a to b, nor back, unless it is ``one_way``; some connections break."""
+        """Cut the network from a to b, and from b to a unless ``one_way``; some connections
+        break."""
         a_ips, b_ips = list(a_ips), list(b_ips)
         pairs = [(a, b) for a in a_ips for b in b_ips]
         cut = frozenset(pairs if one_way else pairs + [(b, a) for a, b in pairs])
@@ -250,7 +251,7 @@ class Network(Medium):
                 )
         return lambda: self._rejoin(cut)
 
-    def _time_out(self, near: Connection) -> None:
+    def _time_out(self, near: SimConnection) -> None:
         if near.open and self.is_cut(near.local_ip, near.peer_ip):
             self.reset(near)
 
@@ -265,20 +266,21 @@ class Network(Medium):
         self._slow.append(entry)
         return lambda: self._slow.remove(entry) if entry in self._slow else None
 
-    def reset(self, near: Connection) -> None:
-        """Both directions lose their tails; each side notices soon, or when it next writes."""
+    def reset(self, near: SimConnection) -> None:
+        """Reset a connection: both directions lose their tails; each side notices soon, or when it
+        next writes."""
         for end in (near, near.other):
             end.out.lose_tail()
         for end in (near, near.other):
             soon = self.random.random() < 0.5
             end.out.end(self.random.randint(*(_SOON_US if soon else _KEEPALIVE_US)))
 
-    def half_open(self, end: Connection) -> None:
-        """This side finds the connection gone; the other one does not know it."""
+    def half_open(self, end: SimConnection) -> None:
+        """Drop this side of a connection; the other side does not learn of it."""
         self._break(end, self.random.randint(*_KEEPALIVE_US))
         self._awake(end.local_ip, end.lose)
 
-    def deliver_late(self, near: Connection, us: int) -> None:
+    def deliver_late(self, near: SimConnection, us: int) -> None:
         """The caller finds the connection gone; all it wrote arrives, but only in ``us``."""
         near.out.stall(us)
         near.out.end()

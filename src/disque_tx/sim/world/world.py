@@ -27,7 +27,7 @@ class Timer:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """It will not happen; any number of times."""
+        """Cancel the call, if it has not happened; may be called repeatedly."""
         self.action = None
 
 
@@ -91,7 +91,7 @@ class World:
             self.now_us = max(self.now_us, us)
 
     def run_for(self, us: int) -> None:
-        """Let so much time pass."""
+        """Let this time pass."""
         self.run_until(self.now_us + us)
 
     # -- memory ------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ _OFFSET_US_MAX: Final = 300_000
 _RIGHT_US: Final = 200_000
 
 
-class Clocks:
+class MachineClocks:
     """Both clocks of one machine, which are never quite right.
 
     The steady clock never goes backwards and is at most 500 ppm faster or slower than true time;
@@ -184,7 +184,7 @@ class Clocks:
         return EPOCH_US + self._offset_us + self._elapsed_us()
 
     def true_delay_us(self, steady_ms: int) -> int:
-        """True time until the steady clock shows so much, at least."""
+        """True time until the steady clock shows at least this time."""
         left_us = max(0, steady_ms * 1000 - self.steady_us())
         return left_us * _MILLION // (_MILLION + self.drift_ppm) + 1 if left_us else 0
 
@@ -203,7 +203,8 @@ class Clocks:
         self.shifts_us |= self._recent_us
 
     def drift(self, ppm: int) -> None:
-        """Both clocks go so much too fast from now on; ``ValueError`` beyond what clocks do."""
+        """Let both clocks run too fast by this many parts per million; ``ValueError`` beyond what
+        clocks do."""
         if abs(ppm) > DRIFT_PPM_MAX:
             raise ValueError(f"no clock drifts by {ppm} ppm")
         self._passed_us = self._elapsed_us()

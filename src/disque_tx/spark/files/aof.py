@@ -46,7 +46,7 @@ class LogOptions:
 
 
 @attrs.frozen
-class Damage:
+class LogDamage:
     """Where and why a file cannot be read any further."""
 
     offset: int
@@ -91,7 +91,7 @@ class LogReader(DataSourceReader):
 
 def records(
     file: str, start: int = 0, end: int | None = None
-) -> Iterator[tuple[int, JobRecord | bytes | Damage]]:
+) -> Iterator[tuple[int, JobRecord | bytes | LogDamage]]:
     """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at the end the damage. Records of
     keys are passed over.
 
@@ -110,12 +110,15 @@ def records(
                         yield at, record
                     continue
             except PeerError as error:
-                yield at, Damage(at, f"damaged: {error}")
+                yield at, LogDamage(at, f"damaged: {error}")
                 return
             piece = log.read(_PIECE_BYTES)
             if not piece:
                 if decoder.rest():
-                    yield at, Damage(at, f"cut: {decoder.rest()} bytes are not a complete record")
+                    yield (
+                        at,
+                        LogDamage(at, f"cut: {decoder.rest()} bytes are not a complete record"),
+                    )
                 return
             decoder.feed(piece)
 
@@ -126,7 +129,7 @@ def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
     for offset, record in records(file):
         if isinstance(record, JobRecord):
             places.setdefault(record.id, offset)
-        elif isinstance(record, Damage):
+        elif isinstance(record, LogDamage):
             _LOG.warning("%s was read up to byte %d, where it is %s.", file, offset, record.what)
         else:
             places.pop(record, None)
@@ -150,7 +153,7 @@ def _record_rows(file: str, start: int, end: int | None) -> Iterator[tuple[Any, 
     for offset, record in records(file, start, end):
         if isinstance(record, JobRecord):
             yield ("load", *_job(file, offset, record), None)
-        elif isinstance(record, Damage):
+        elif isinstance(record, LogDamage):
             _LOG.warning("%s was read up to byte %d, where it is %s.", file, offset, record.what)
             yield ("damage", file, offset, *[None] * 12, record.what)
         else:

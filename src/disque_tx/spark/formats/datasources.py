@@ -34,7 +34,7 @@ class DisqueSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Its name in ``format``."""
+        """The name of the source in ``format``."""
         return "disque"
 
     def schema(self) -> str:
@@ -72,7 +72,7 @@ class LogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Its name in ``format``."""
+        """The name of the source in ``format``."""
         return "disque_aof"
 
     def schema(self) -> str:
@@ -91,7 +91,7 @@ class EventSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Its name in ``format``."""
+        """The name of the source in ``format``."""
         return "disque_events"
 
     def schema(self) -> str:

@@ -41,7 +41,7 @@ _PERIOD_S: Final = 0.2
 
 
 @attrs.frozen
-class Runner:
+class PipelineRunner:
     """Makes the session of a command. ``settings``: those of the user, which override
     :data:`SETTINGS`."""
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from disque_tx.client.requests.adding import add_job_with
 from disque_tx.client.requests.encoding import Request
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.spark.errors import BadColumn
 from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
 
@@ -35,7 +36,6 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "ttl": (_WHOLE, "a whole number of seconds"),
 }
 _LEAST: Final = {"delay": 0, "retry": 0, "ttl": 1}
-_SECONDS_MAX: Final = (1 << 32) - 1
 
 
 def check(schema: StructType, options: WriteOptions) -> None:
@@ -105,9 +105,9 @@ def _seconds(column: pa.Array | None, name: str, otherwise: int | None, rows: in
         return [otherwise] * rows
     values = column.to_pylist()
     for value in values:
-        if value is not None and not _LEAST[name] <= value <= _SECONDS_MAX:
+        if value is not None and not _LEAST[name] <= value <= SECONDS_MAX:
             raise BadColumn(
                 f"Column {name!r} has the value {value}; it must be from {_LEAST[name]} to"
-                f" {_SECONDS_MAX} seconds."
+                f" {SECONDS_MAX} seconds."
             )
     return [otherwise if value is None else value for value in values]

@@ -175,7 +175,7 @@ class _Queueing:
         return f"{job_id} is no longer staged at {self.node}."
 
     def _not_queued(self, unclear: Sequence[str], failed: dict[str, str]) -> list[str]:
-        """Those of these jobs for which ENQUEUE is to be sent again; those that this node cannot be
+        """The unclear jobs for which ENQUEUE must be sent again. Jobs that this node cannot be
         asked about are added to ``failed``."""
         again: list[str] = []
         for job_id, job in self._details(unclear).items():

@@ -25,7 +25,7 @@ from disque_tx.client.blocking.servers import Servers, rotated
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.values import Job
-from disque_tx.spark.source.leases import Leases
+from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
 
 _LOG: Final = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ _ON_THE_WAY_S: Final = 1.0
 _PAUSE_S: Final = 0.05
 
 
-class Intake:
+class StreamIntake:
     """The driver's side of a stream. ``strict``: whether to stop rather than lose jobs."""
 
-    def __init__(self, servers: Servers, queues: Sequence[str], leases: Leases, strict: bool):
+    def __init__(self, servers: Servers, queues: Sequence[str], leases: SourceLeases, strict: bool):
         self._servers = servers
         self._queues = tuple(queues)
         self._leases = leases

@@ -34,7 +34,7 @@ _INTERVAL_S_MIN: Final = 0.2
 _FIRST_INTERVAL_S: Final = 1.0
 
 
-class Leases:
+class SourceLeases:
     """The jobs of the current batch. ``interval_s``: how often to renew, ``None``: not at all."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Heartbeat:
     ``connect``: makes the connections.
     """
 
-    def __init__(self, leases: Leases, connect: Callable[[], Servers]) -> None:
+    def __init__(self, leases: SourceLeases, connect: Callable[[], Servers]) -> None:
         self._leases = leases
         self._connect = connect
         self._stopped = threading.Event()

@@ -29,8 +29,8 @@ from disque_tx.client.values import JobDetails
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches, text
-from disque_tx.spark.source.intake import Intake
-from disque_tx.spark.source.leases import Heartbeat, Leases
+from disque_tx.spark.source.intake import StreamIntake
+from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, from_json, shares
 
 _PAGE_JOBS: Final = 500
@@ -41,7 +41,7 @@ class _Driver:
     """State of the driver's process only. ``left``: with ``availableNow``, how many jobs are to be
     read before the query ends; ``None`` for a query without an end."""
 
-    intake: Intake
+    intake: StreamIntake
     heartbeat: Heartbeat
     left: int | None = None
 
@@ -118,9 +118,9 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _started(self) -> _Driver:
         if self._driver is None:
             options = self._options
-            leases = Leases()
+            leases = SourceLeases()
             servers = options.cluster.servers()
-            intake = Intake(servers, options.queues, leases, options.strict)
+            intake = StreamIntake(servers, options.queues, leases, options.strict)
             self._driver = _Driver(intake, Heartbeat(leases, options.cluster.servers))
         return self._driver
 
@@ -148,7 +148,7 @@ class JobReader(DataSourceReader):
             ]
         servers = options.cluster.servers()
         try:
-            intake = Intake(servers, options.queues, Leases(), options.strict)
+            intake = StreamIntake(servers, options.queues, SourceLeases(), options.strict)
             taken = intake.advance(Offset(), options.jobs_max)
         finally:
             servers.close()

@@ -26,6 +26,7 @@ from mypy_extensions import i64, mypyc_attr
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import Bulk, JobSignal, JobsMessage, Message
 from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.records import JOB_ID_LENGTH, JobRecord
 from disque_tx.wire.bus.bodies import SIGNAL_BYTES, aux_bytes
 from disque_tx.wire.bus.header import sized
@@ -38,7 +39,6 @@ BODY_BYTES_MAX: Final = 64 * 1024
 RUN_BYTES: Final = 8
 
 _RUN: Final = struct.Struct(">HBxI")
-_U32: Final = 0xFFFF_FFFF
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -136,7 +136,7 @@ def _run_end(data: bytes, at: i64, number: i64, end: i64) -> i64:
 
 
 def _count(data: bytes, at: i64) -> i64:
-    return i64(read_i32_be(data, at + 4)) & _U32
+    return i64(read_i32_be(data, at + 4)) & U32_MAX
 
 
 def read_bulk(data: bytes, at: i64, end: i64, records: RecordReader, to: HotMessages) -> None:
@@ -159,7 +159,7 @@ def read_bulk(data: bytes, at: i64, end: i64, records: RecordReader, to: HotMess
 def read_signal(data: bytes, at: i64, kind: i64, mflags: i64, to: HotMessages) -> None:
     """Hand over the message about one job whose body is at ``at``."""
     aux_at = at + JOB_ID_LENGTH
-    to.signal(kind, mflags, data[at:aux_at], i64(read_i32_be(data, aux_at)) & _U32)
+    to.signal(kind, mflags, data[at:aux_at], i64(read_i32_be(data, aux_at)) & U32_MAX)
 
 
 def read_copy(data: bytes, at: i64, mflags: i64, records: RecordReader, to: HotMessages) -> None:

@@ -32,13 +32,13 @@ from mypy_extensions import i32, i64
 
 from disque_tx.errors import LocalError
 from disque_tx.messages.keys import ENTRIES_MAX, KEY_BYTES_MAX, STATES, KeyMessage
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.records import JOB_ID_LENGTH, KeyEntry
 from disque_tx.wire.bus.header import sized
 
 _START_BYTES: Final = 12
 #: Of an entry, without its key.
 _ENTRY_BYTES: Final = 72
-_U32: Final = 0xFFFF_FFFF
 #: Far more than any time in milliseconds, and still far from overflows.
 _NUMBER_END: Final = 1 << 53
 
@@ -93,7 +93,7 @@ def read_keys(kind: i64, count: i64, data: bytes, at: i64, end: i64) -> KeyMessa
     number = read_i64_be(data, at)
     if not 0 <= number < _NUMBER_END:
         return None
-    status = i64(read_i32_be(data, at + 8)) & _U32
+    status = i64(read_i32_be(data, at + 8)) & U32_MAX
     at += _START_BYTES
     entries: list[KeyEntry] = []
     while len(entries) < count:

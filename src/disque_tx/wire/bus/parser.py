@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import Bulk, Gossip, Message
 from disque_tx.messages.bustypes import ALL_FEATURES, BULK, CAN_BULK, REPLJOB
+from disque_tx.messages.limits import U16_MAX, U32_MAX
 from disque_tx.wire.bus.bodies import PREFIX_BYTES, SIGNAL_BYTES
 from disque_tx.wire.bus.bulk import (
     HotMessages,
@@ -46,8 +47,6 @@ _SIGNATURE: Final = 0x4462755A
 _TYPE_AT: Final = 12
 _COUNT_AT: Final = 14
 _MFLAGS_AT: Final = 141
-_U16: Final = 0xFFFF
-_U32: Final = 0xFFFF_FFFF
 
 
 def encode(message: Message) -> bytes:
@@ -116,7 +115,7 @@ class BusParser:
         self._missing: i64 = 0
 
     def pending_bytes(self) -> int:
-        """Bytes received that are no part of a complete message yet, or of one not asked for."""
+        """Bytes received that are not yet part of a complete message, or of one not asked for."""
         return len(self._data) - self._pos + len(self._late)
 
     def feed(self, data: bytes) -> None:
@@ -169,7 +168,7 @@ class BusParser:
             return -1
         if read_i32_be(data, start) != _SIGNATURE:
             raise PeerError("the data on the bus does not start with the bus signature")
-        length: i64 = i64(read_i32_be(data, start + 4)) & _U32
+        length: i64 = i64(read_i32_be(data, start + 4)) & U32_MAX
         if length < HEADER_BYTES:
             raise PeerError(f"bus message of {length} bytes, shorter than its header")
         if length > self.limit_bytes:
@@ -203,8 +202,8 @@ class BusParser:
     def _decoded(self, data: bytes, start: i64) -> Message | None:
         if data[start + 8] != 0 or data[start + 9] != VERSION:
             return None
-        kind = i64(read_i16_be(data, start + _TYPE_AT)) & _U16
-        count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+        kind = i64(read_i16_be(data, start + _TYPE_AT)) & U16_MAX
+        count = i64(read_i16_be(data, start + _COUNT_AT)) & U16_MAX
         at = start + HEADER_BYTES
         end = start + self._length
         known = known_type(kind)
@@ -236,7 +235,7 @@ class BusParser:
             read_signal(data, at, kind, data[start + _MFLAGS_AT], to)
             return True
         if kind == BULK:
-            count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+            count = i64(read_i16_be(data, start + _COUNT_AT)) & U16_MAX
             end = at + size
             if not self.features & CAN_BULK or not is_plain(data, start, sender):
                 return False
@@ -250,7 +249,7 @@ class BusParser:
         return False
 
     def _read_copy(self, data: bytes, start: i64, at: i64, size: i64, to: HotMessages) -> bool:
-        announced = i64(read_i32_be(data, at + 4)) & _U32
+        announced = i64(read_i32_be(data, at + 4)) & U32_MAX
         if read_i32_be(data, at) != 1 or announced != size - PREFIX_BYTES:
             return False
         at += PREFIX_BYTES

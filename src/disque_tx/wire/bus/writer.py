@@ -152,7 +152,7 @@ class BusWriter(BusSink):
             self._chunks[self._run_at] = start
 
     def _end_bulk(self) -> None:
-        """What follows is no part of the bulk: write its start, or that of a single message."""
+        """What follows is outside the bulk: write its start, or that of a single message."""
         if self._count == 0:
             return
         sender = self._sender

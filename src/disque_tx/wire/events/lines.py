@@ -18,6 +18,7 @@ from mypy_extensions import i64
 from disque_tx.errors import PeerError
 from disque_tx.messages import events
 from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
+from disque_tx.messages.limits import U16_MAX
 from disque_tx.wire.events.records import (
     BIRTH,
     BODY_HASH,
@@ -233,7 +234,7 @@ def _noted(kind: i64, number: i64, text: bytes) -> str:
 
 def _count(data: bytes, at: i64) -> i64:
     """A number of two bytes, which may be up to 65535."""
-    return i64(read_i16_le(data, at)) & 0xFFFF
+    return i64(read_i16_le(data, at)) & U16_MAX
 
 
 def _quoted(data: bytes) -> str:

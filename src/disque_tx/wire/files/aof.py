@@ -122,7 +122,7 @@ class LogEncoder(LogSink):
 
 
 class FreedKey:
-    """That a key is free."""
+    """A record that a key is free."""
 
     __slots__ = ("key",)
 

@@ -13,6 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
+from disque_tx.messages.limits import PORT_MAX
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NodeEntry, parse_flags
 from disque_tx.messages.records import NODE_ID_LENGTH
 from disque_tx.text.quoting import split
@@ -137,7 +138,7 @@ def _address(text: bytes, number: int) -> tuple[bytes, int]:
 
 
 def _port(text: bytes, number: int) -> int:
-    if not text.isdigit() or len(text) > 5 or int(text) > 65535:
+    if not text.isdigit() or len(text) > 5 or int(text) > PORT_MAX:
         raise _bad(number, "the port is not a number up to 65535")
     return int(text)
 

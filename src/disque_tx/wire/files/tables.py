@@ -79,7 +79,7 @@ def _line(register: Register) -> bytes:
 def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int, int]:
     """The registers of a file, the greatest generation seen, and the greatest counter of it.
 
-    ``PeerError`` with what is wrong: the file is from a later version, is no file with this
+    ``PeerError`` with what is wrong: the file is from a later version, is not a file with this
     ``content``, or is damaged.
     """
     if not text.startswith(_TITLE % content):

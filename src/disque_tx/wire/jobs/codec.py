@@ -33,12 +33,11 @@ from librt.strings import (
 from mypy_extensions import i16, i32, i64, u8
 
 from disque_tx.errors import LocalError, PeerError
+from disque_tx.messages.limits import U16_MAX, U32_MAX
 from disque_tx.messages.records import DELIVERED, JOB_ID_LENGTH, NODE_ID_LENGTH, JobRecord
 
 _QUEUE_AT: Final = 76
 _MINIMUM: Final = 84
-_U16: Final = 0xFFFF
-_U32: Final = 0xFFFF_FFFF
 #: DELIVERED is about this node alone and is not sent.
 _MOVING_FLAGS: Final = 0xFF ^ DELIVERED
 #: Lists of holders remembered while records are read, so that equal ones are one; of so many nodes.
@@ -64,7 +63,7 @@ def write_stored(writer: BytesWriter, job: JobRecord) -> None:
 
 
 def encode_stored(job: JobRecord) -> bytes:
-    """The same as bytes of their own."""
+    """The stored form of a job as new bytes."""
     writer = BytesWriter()
     write_stored(writer, job)
     return writer.getvalue()
@@ -110,14 +109,14 @@ def _write(writer: BytesWriter, job: JobRecord, etime_s: i64, flags: i64) -> Non
 
 def _word(number: i64) -> i32:
     """An unsigned number as the 32 bits that are written."""
-    if number < 0 or number > _U32:
+    if number < 0 or number > U32_MAX:
         raise LocalError(f"{number} does not fit into 32 bits of a job record")
     return i32(number if number < 0x8000_0000 else number - 0x1_0000_0000)
 
 
 def _half(number: i64) -> i16:
     """An unsigned number as the 16 bits that are written."""
-    if number < 0 or number > _U16:
+    if number < 0 or number > U16_MAX:
         raise LocalError(f"{number} does not fit into 16 bits of a job record")
     return i16(number if number < 0x8000 else number - 0x1_0000)
 
@@ -186,7 +185,7 @@ def _behind(start: i64, length: i64, end: i64) -> i64:
 
 
 def _u32(data: bytes, at: i64) -> i64:
-    return i64(read_i32_le(data, at)) & _U32
+    return i64(read_i32_le(data, at)) & U32_MAX
 
 
 class RecordReader:
@@ -213,12 +212,12 @@ class RecordReader:
             _u32(data, at + 48),
             delay_s=_u32(data, at + 60),
             retry_s=_u32(data, at + 64),
-            repl=i64(read_i16_le(data, at + 46)) & _U16,
+            repl=i64(read_i16_le(data, at + 46)) & U16_MAX,
         )
         job.state = u8(data[at + 44] & 15)
         job.flags = i16(data[at + 45])
-        job.nacks = i64(read_i16_le(data, at + 68)) & _U16
-        job.deliveries = i64(read_i16_le(data, at + 70)) & _U16
+        job.nacks = i64(read_i16_le(data, at + 68)) & U16_MAX
+        job.deliveries = i64(read_i16_le(data, at + 70)) & U16_MAX
         return job
 
     def _name(self, name: bytes) -> bytes:

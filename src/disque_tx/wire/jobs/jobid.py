@@ -13,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.records import IdSource
 
 _COUNTER: Final = Struct("<Q")
@@ -26,7 +27,7 @@ _PER_DIGEST: Final = 64
 
 def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
     """The last five characters of an ID: a dash and the TTL in whole minutes, at most 65535."""
-    minutes = min(ttl_s // 60, 65535)
+    minutes = min(ttl_s // 60, U16_MAX)
     minutes = minutes | 1 if retry_s > 0 else minutes & ~1
     return b"-%04x" % minutes
 

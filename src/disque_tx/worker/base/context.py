@@ -26,7 +26,7 @@ class DeliveredJob(Protocol):
         """SHOW, of the node that delivered it."""
 
 
-class Client(Protocol):
+class WorkerClient(Protocol):
     """The part of :class:`disque_tx.client.DisqueClient` that a worker uses. Each request returns a
     Deferred that may fail with a ``ClientError``."""
 

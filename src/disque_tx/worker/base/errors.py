@@ -10,7 +10,7 @@ class WorkerError(DisqueError):
 
 
 class BadHandlers(WorkerError):
-    """These handlers cannot do jobs; the text says why, and what to pass instead."""
+    """Handlers that cannot run jobs were given; the text says why, and what to pass instead."""
 
 
 class ImportFailed(BadHandlers):

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 import attrs
 from twisted.internet.task import LoopingCall
 
-from disque_tx.worker.base.context import Client
+from disque_tx.worker.base.context import WorkerClient
 
 _PREFIX: Final = "disque-worker"
 _PARTS: Final = 5
@@ -67,7 +67,7 @@ def _quoted(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """As many whole characters, quoted, as there is room for."""
+    """The longest quoted beginning of the text, in whole characters, that fits."""
     quoted = ""
     for character in text:
         more = _quoted(character)
@@ -87,7 +87,7 @@ class StatusReporter:
 
     def __init__(
         self,
-        client: Client,
+        client: WorkerClient,
         clock: Any,
         worker: str,
         slots: int,

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from disque_tx.client import Job
 from disque_tx.worker.base.context import Context, current
 from disque_tx.worker.running.runs import JobFailure
-from disque_tx.worker.tasks.handlers import Call, Handler, Kind
+from disque_tx.worker.tasks.handlers import Handler, HandlerCall, HandlerKind
 from disque_tx.worker.tasks.tasks import Task
 
 _ANSWERS: Final = 3
@@ -31,12 +31,12 @@ def resolve(target: str) -> Any:
     return reduce(getattr, name.split("."), importlib.import_module(module))
 
 
-def call_for(target: str, context: Context) -> Call:
+def call_for(target: str, context: Context) -> HandlerCall:
     """The call for a job, with its arguments if it is a call of a task."""
     function = resolve(target)
     if isinstance(function, Task):
         return function.queue.call(context)
-    return Call(Handler(function, Kind.PROCESS), (context,))
+    return HandlerCall(Handler(function, HandlerKind.PROCESS), (context,))
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

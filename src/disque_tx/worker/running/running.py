@@ -16,10 +16,10 @@ from twisted.python.failure import Failure
 from disque_tx.worker.base.context import current
 from disque_tx.worker.base.errors import Draining, TimeLimitPassed
 from disque_tx.worker.running.processes import Processes, RemoteError
-from disque_tx.worker.running.runs import JobFailure, Outcome, Run, Slot
+from disque_tx.worker.running.runs import JobFailure, Run, RunOutcome, Slot
 from disque_tx.worker.running.threads import Done
 from disque_tx.worker.running.tracing import ProcessSpan, begin
-from disque_tx.worker.tasks.handlers import Handler, Kind
+from disque_tx.worker.tasks.handlers import Handler, HandlerKind
 
 TICK_S: Final = 0.1
 #: How long a run may take to stop before its slot counts as lost.
@@ -38,7 +38,7 @@ class Pool(Protocol):
         """Execute the runs of a slot."""
 
     def stop(self) -> None:
-        """There are no more slots."""
+        """End the threads: all slots have been closed."""
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class RunnerCallbacks:
     """``ended``: called with the outcomes of runs. ``given_up``: with a run that cannot be stopped.
     ``all_lost``: when no slot is left."""
 
-    ended: Callable[[list[Outcome]], object]
+    ended: Callable[[list[RunOutcome]], object]
     given_up: Callable[[Run, JobFailure], object]
     all_lost: Callable[[], object]
 
@@ -77,11 +77,11 @@ class Runner:
         self._ticks.clock = clock
         self.mean_s = 1.0
         self.buffer: deque[Run] = deque()
-        self._starters: Mapping[Kind, Callable[[Slot], None]] = {
-            Kind.THREAD: self._start_thread,
-            Kind.COROUTINE: self._start_coroutine,
-            Kind.COMMAND: self._start_process,
-            Kind.PROCESS: self._start_process,
+        self._starters: Mapping[HandlerKind, Callable[[Slot], None]] = {
+            HandlerKind.THREAD: self._start_thread,
+            HandlerKind.COROUTINE: self._start_coroutine,
+            HandlerKind.COMMAND: self._start_process,
+            HandlerKind.PROCESS: self._start_process,
         }
 
     @property
@@ -98,7 +98,7 @@ class Runner:
         """The handlers that run on the reactor now; any thread may call this."""
         runs = [slot.current for slot in list(self._slots)]
         handlers = [run[0].call.handler for run in runs if run is not None]
-        return [handler for handler in handlers if handler.kind is Kind.COROUTINE]
+        return [handler for handler in handlers if handler.kind is HandlerKind.COROUTINE]
 
     @property
     def busy(self) -> bool:
@@ -120,7 +120,7 @@ class Runner:
         share = -(-len(self.buffer) // (self.free + 1))
         count = min(share, int(_HAND_OVER_S / max(self.mean_s, 1e-6)))
         while len(slot.runs) < count and self.buffer:
-            if self.buffer[0].call.handler.kind is not Kind.THREAD:
+            if self.buffer[0].call.handler.kind is not HandlerKind.THREAD:
                 break
             slot.runs.append(self.buffer.popleft())
         self._pool.put(slot)
@@ -135,7 +135,10 @@ class Runner:
     def _start_process(self, slot: Slot) -> None:
         run = slot.runs.popleft()
         handler = run.call.handler
-        kinds = {Kind.COMMAND: self._processes.command, Kind.PROCESS: self._processes.function}
+        kinds = {
+            HandlerKind.COMMAND: self._processes.command,
+            HandlerKind.PROCESS: self._processes.function,
+        }
         try:
             answer, stop = kinds[handler.kind](handler, run.held[0].context)
         except Exception as error:
@@ -156,7 +159,7 @@ class Runner:
         def ended(payload: bytes | None, failed: JobFailure | None) -> None:
             slot.current = None
             took_s = self._clock.seconds() - start_s
-            self._done += [(slot, Outcome(run, payload, failed, took_s)), (slot, None)]
+            self._done += [(slot, RunOutcome(run, payload, failed, took_s)), (slot, None)]
             if len(self._done) == 2:
                 self._clock.callLater(0, self._flush)
 

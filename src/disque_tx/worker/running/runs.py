@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from disque_tx.worker.base.context import HeldJob
 from disque_tx.worker.base.errors import Draining, Hopeless, NotSerializable
-from disque_tx.worker.tasks.handlers import Call, Handler
+from disque_tx.worker.tasks.handlers import Handler, HandlerCall
 
 _REASON_CHARACTERS_MAX: Final = 500
 _TRACE_CHARACTERS_MAX: Final = 4000
@@ -49,13 +49,13 @@ class Run:
 
     __slots__ = ("call", "held")
 
-    def __init__(self, call: Call, held: list[HeldJob]) -> None:
+    def __init__(self, call: HandlerCall, held: list[HeldJob]) -> None:
         self.call = call
         self.held = held
 
 
 @attrs.define
-class Outcome:
+class RunOutcome:
     """How a run ended: ``failed`` is ``None`` after success. ``payload``: the bytes of its result,
     if one was asked for. ``late``: the worker had already given the run up."""
 
@@ -116,7 +116,7 @@ class Batches:
 
     def _run(self, handler: Handler) -> None:
         held = self._open.pop(handler).held
-        self._ready(Run(Call(handler, ([one.context for one in held],)), held))
+        self._ready(Run(HandlerCall(handler, ([one.context for one in held],)), held))
 
     def take_all(self) -> list[HeldJob]:
         """Remove and return all waiting jobs."""

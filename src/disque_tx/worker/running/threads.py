@@ -13,11 +13,11 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from disque_tx.worker.base.context import current
-from disque_tx.worker.running.runs import JobFailure, Outcome, Run, Slot
+from disque_tx.worker.running.runs import JobFailure, Run, RunOutcome, Slot
 from disque_tx.worker.running.tracing import begin
 
 #: A slot and the outcome of one of its runs; ``None``: there are no more runs.
-Done: TypeAlias = tuple[Slot, Outcome | None]
+Done: TypeAlias = tuple[Slot, RunOutcome | None]
 Report: TypeAlias = Callable[[list[Done]], object]
 
 
@@ -90,7 +90,7 @@ class Threads:
                 payload, failed = run_in_thread(run)
                 took_s = self._seconds() - start_s
                 slot.current = None
-                self._hand_over((slot, Outcome(run, payload, failed, took_s)))
+                self._hand_over((slot, RunOutcome(run, payload, failed, took_s)))
             self._hand_over((slot, None))
 
     def _hand_over(self, done: Done) -> None:

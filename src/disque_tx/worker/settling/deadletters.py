@@ -21,6 +21,7 @@ from disque_tx.client import CannotConnect, ClientError, Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.requests.moving import BACK
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.worker.base.errors import WorkerError
 
 #: Letters of version 1 do not say what the job was added with.
@@ -150,7 +151,7 @@ def _time(name: str, value: object) -> float:
 
 
 def _check_whole(name: str, value: object) -> None:
-    if type(value) is not int or not 0 <= value < 2**32:
+    if type(value) is not int or not 0 <= value <= U32_MAX:
         raise ValueError(f"{name} is not a whole number")
 
 

@@ -34,7 +34,7 @@ from disque_tx.client.options import AddOptions
 from disque_tx.worker.base.context import HeldJob
 from disque_tx.worker.running.runs import JobFailure
 from disque_tx.worker.settling.deadletters import Letter
-from disque_tx.worker.settling.leases import Leases
+from disque_tx.worker.settling.leases import WorkerLeases
 from disque_tx.worker.settling.nodepolicies import NodePolicies, QueueRules
 from disque_tx.worker.settling.settling import Settler
 from disque_tx.worker.tasks.policy import Policy
@@ -54,7 +54,7 @@ class FailureHandler:
         name: str,
         policy: Policy,
         policies: NodePolicies,
-        leases: Leases,
+        leases: WorkerLeases,
         settling: Settler,
         *,
         clock: IReactorTime,

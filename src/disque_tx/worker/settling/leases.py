@@ -29,7 +29,7 @@ _PART_AFTER_ERROR: Final = 0.1
 _log = Logger()
 
 
-class Leases:
+class WorkerLeases:
     """Sends heartbeats for the jobs of a worker. ``lost``: called with each job whose heartbeat was
     refused."""
 

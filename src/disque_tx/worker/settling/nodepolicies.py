@@ -12,7 +12,7 @@ import attrs
 from twisted.internet.interfaces import IReactorTime
 
 from disque_tx.client import ClientError, Refused
-from disque_tx.worker.base.context import Client
+from disque_tx.worker.base.context import WorkerClient
 
 _KEPT_S: Final = 60.0
 _QUEUES_MAX: Final = 10_000
@@ -40,7 +40,7 @@ class QueueRules:
 class NodePolicies:
     """The rules of queues, as the nodes report them."""
 
-    def __init__(self, client: Client, clock: IReactorTime) -> None:
+    def __init__(self, client: WorkerClient, clock: IReactorTime) -> None:
         self._client = client
         self._clock = clock
         self._known: dict[str, tuple[float, QueueRules]] = {}

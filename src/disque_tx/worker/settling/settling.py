@@ -18,8 +18,8 @@ from twisted.logger import Logger
 
 from disque_tx.client import Refused
 from disque_tx.client.options import AddOptions, original_options
-from disque_tx.worker.base.context import Client, HeldJob
-from disque_tx.worker.settling.leases import Leases
+from disque_tx.worker.base.context import HeldJob, WorkerClient
+from disque_tx.worker.settling.leases import WorkerLeases
 
 #: IDs in one request.
 _AT_ONCE: Final = 500
@@ -41,8 +41,8 @@ class Settler:
 
     def __init__(
         self,
-        client: Client,
-        leases: Leases,
+        client: WorkerClient,
+        leases: WorkerLeases,
         clock: IReactorTime,
         ended: Callable[[list[HeldJob]], object],
         stranded: Callable[[HeldJob], object],
@@ -166,7 +166,7 @@ class Settler:
             self._stranded(held)
 
     async def _not_queued(self, batch: list[HeldJob]) -> list[HeldJob]:
-        """Those with RETRY 0, which NACK ignores (client protocol, section 17)."""
+        """Jobs with RETRY 0, which NACK does not queue again (client protocol, section 17)."""
         found = []
         for held in batch:
             if held.retry_s is None:

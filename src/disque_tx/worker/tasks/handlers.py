@@ -17,7 +17,7 @@ _BATCH = "_disque_batch"
 _WAIT_S = 0.5
 
 
-class Kind(enum.Enum):
+class HandlerKind(enum.Enum):
     """Where a handler runs."""
 
     THREAD = "thread"
@@ -51,7 +51,7 @@ class Handler:
     """
 
     function: Callable[..., Any]
-    kind: Kind
+    kind: HandlerKind
     time_limit_s: float | None = None
     size: int = 1
     wait_s: float = 0.0
@@ -60,14 +60,14 @@ class Handler:
 
     @property
     def name(self) -> str:
-        """Its name in the log."""
+        """The handler's name in log lines."""
         if self.argv:
             return self.argv[0]
         return self.target or str(getattr(self.function, "__qualname__", self.function))
 
 
 @attrs.define
-class Call:
+class HandlerCall:
     """A handler and its arguments. ``reply``: the queue for the result, if one was asked for.
     ``dumps``: encodes the result. ``carrier``: the context of the trace that it came from."""
 
@@ -91,7 +91,7 @@ class Call:
         return None if self.dumps is None else self.dumps(value)
 
 
-class Route(Protocol):
+class QueueRoute(Protocol):
     """Chooses the handler for each job of a queue, and its arguments.
 
     ``retries_max``: ``None`` for the worker's own limit.
@@ -101,7 +101,7 @@ class Route(Protocol):
     def retries_max(self) -> int | None:
         """How many nacks and additional deliveries a job may have."""
 
-    def call(self, context: Context) -> Call:
+    def call(self, context: Context) -> HandlerCall:
         """The call for a job.
 
         :raises Hopeless: the body cannot be understood.
@@ -120,8 +120,8 @@ class HandlerRoute:
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
 
-    def call(self, context: Context) -> Call:
-        return Call(self.handler, (context,))
+    def call(self, context: Context) -> HandlerCall:
+        return HandlerCall(self.handler, (context,))
 
     def size_max(self) -> int:
         return self.handler.size
@@ -145,7 +145,7 @@ def process(function: Callable[[Context], object], time_limit_s: float | None = 
 
     :raises BadHandlers: the function cannot be imported there.
     """
-    return Handler(function, Kind.PROCESS, time_limit_s, target=target_of(function))
+    return Handler(function, HandlerKind.PROCESS, time_limit_s, target=target_of(function))
 
 
 def target_of(function: Callable[..., Any]) -> str:
@@ -172,13 +172,15 @@ def handler_of(
     if isinstance(function, Handler):
         return function
     if isinstance(function, Command):
-        return Handler(_nothing, Kind.COMMAND, function.time_limit_s, argv=tuple(function.argv))
+        return Handler(
+            _nothing, HandlerKind.COMMAND, function.time_limit_s, argv=tuple(function.argv)
+        )
     if not callable(function):
         raise BadHandlers(f"{function!r} is not a function, coroutine function or Command.")
     size, wait_s = getattr(function, _BATCH, (1, 0.0))
     called = function if inspect.isroutine(function) else type(function).__call__
     is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-    kind = Kind.COROUTINE if is_coroutine else Kind.THREAD
+    kind = HandlerKind.COROUTINE if is_coroutine else HandlerKind.THREAD
     return Handler(function, kind, time_limit_s, size, wait_s)
 
 

@@ -19,7 +19,7 @@ _LETTER_RETRY_S: Final = 300
 
 
 def cut_name(queue: str) -> str:
-    """As much of a name as the name of a queue may have, as nodes cut those of dead letters."""
+    """The longest part of a name that fits a queue's name, cut as nodes cut dead-letter queues."""
     return queue.encode("utf-8", _ESCAPES)[:QUEUE_BYTES_MAX].decode("utf-8", _ESCAPES)
 
 

@@ -18,7 +18,7 @@ from twisted.logger import Logger
 
 from disque_tx.client import AddOptions, ClientError, Refused
 from disque_tx.client.requests import schedules as requests
-from disque_tx.worker.base.context import Client
+from disque_tx.worker.base.context import WorkerClient
 from disque_tx.worker.base.errors import NoSchedules
 
 _PREFIX: Final = "task:"
@@ -43,7 +43,9 @@ def schedule_name(queue: str, task: str) -> str:
     return f"{_PREFIX}{queue}:{task}"
 
 
-async def keep_in_step(client: Client, queue: str, wanted: dict[str, TaskSchedule]) -> list[str]:
+async def keep_in_step(
+    client: WorkerClient, queue: str, wanted: dict[str, TaskSchedule]
+) -> list[str]:
     """Set the schedules of the tasks of a queue, and delete those of other tasks of it; returns the
     names of the deleted ones.
 
@@ -83,7 +85,7 @@ class ScheduleKeeper:
     """Keeps the schedules of some queues in step once, when the worker starts; tries again until a
     node can be reached. ``queues``: their tasks that recur, by queue."""
 
-    def __init__(self, client: Client, clock: Any, queues: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, client: WorkerClient, clock: Any, queues: dict[str, dict[str, Any]]) -> None:
         self._client = client
         self._clock = clock
         self._queues = queues

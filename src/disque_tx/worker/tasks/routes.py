@@ -10,7 +10,7 @@ from typing import Any, Final
 from disque_tx.client.requests.encoding import encoded
 from disque_tx.text.globs import glob_match, is_glob
 from disque_tx.worker.base.errors import BadHandlers, ImportFailed
-from disque_tx.worker.tasks.handlers import Command, Handler, HandlerRoute, Route, handler_of
+from disque_tx.worker.tasks.handlers import Command, Handler, HandlerRoute, QueueRoute, handler_of
 from disque_tx.worker.tasks.recurring import TaskSchedule
 from disque_tx.worker.tasks.tasks import Queue
 
@@ -18,7 +18,7 @@ from disque_tx.worker.tasks.tasks import Queue
 _FOUND_MAX: Final = 10_000
 
 
-def routes_of(handlers: Any) -> dict[str, Route]:
+def routes_of(handlers: Any) -> dict[str, QueueRoute]:
     """The route of each queue: what chooses the handlers of its jobs.
 
     ``handlers``: a ``Queue``, several of them, or queue → function, coroutine function,
@@ -40,7 +40,7 @@ def routes_of(handlers: Any) -> dict[str, Route]:
     )
 
 
-def _route(handler: Callable[..., Any] | Command | Handler | Queue) -> Route:
+def _route(handler: Callable[..., Any] | Command | Handler | Queue) -> QueueRoute:
     return handler if isinstance(handler, Queue) else HandlerRoute(handler_of(handler))
 
 
@@ -50,11 +50,11 @@ class RouteTable:
     A name goes before patterns, and of several patterns the longest one counts.
     """
 
-    def __init__(self, routes: Mapping[str, Route]) -> None:
+    def __init__(self, routes: Mapping[str, QueueRoute]) -> None:
         self._routes = dict(routes)
         patterns = sorted(filter(is_pattern, self._routes), key=lambda name: (-len(name), name))
         self._patterns = [(encoded(pattern), self._routes[pattern]) for pattern in patterns]
-        self._found: dict[str, Route | None] = {}
+        self._found: dict[str, QueueRoute | None] = {}
 
     @property
     def queues(self) -> list[str]:
@@ -80,7 +80,7 @@ class RouteTable:
         """The most jobs that a handler takes at once."""
         return max(route.size_max() for route in self._routes.values())
 
-    def get(self, queue: str) -> Route | None:
+    def get(self, queue: str) -> QueueRoute | None:
         """What does the jobs of a queue, ``None`` if nothing does."""
         route = self._routes.get(queue)
         if route is not None or not self._patterns:
@@ -91,7 +91,7 @@ class RouteTable:
             self._found[queue] = self._matching(encoded(queue))
         return self._found[queue]
 
-    def route(self, queue: str) -> Route:
+    def route(self, queue: str) -> QueueRoute:
         """What does the jobs of a queue.
 
         :raises BadHandlers: nothing does.
@@ -101,7 +101,7 @@ class RouteTable:
             raise BadHandlers(f"Nothing handles {queue}.")
         return route
 
-    def _matching(self, queue: bytes) -> Route | None:
+    def _matching(self, queue: bytes) -> QueueRoute | None:
         for pattern, route in self._patterns:
             if glob_match(pattern, queue):
                 return route
@@ -113,7 +113,7 @@ class RouteTable:
 
         :raises BadHandlers: there is nothing for one of them, or nothing at all.
         """
-        chosen: dict[str, Route] = {}
+        chosen: dict[str, QueueRoute] = {}
         unknown: list[str] = []
         for queue in self.queues if queues is None else queues:
             route = self.get(queue)
@@ -126,7 +126,7 @@ class RouteTable:
             raise BadHandlers(f"{what} Name queues that have handlers.")
         return RouteTable(chosen)
 
-    def _that_match(self, pattern: str) -> dict[str, Route]:
+    def _that_match(self, pattern: str) -> dict[str, QueueRoute]:
         if not is_pattern(pattern):
             return {}
         wanted = encoded(pattern)

@@ -18,7 +18,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.steps import tracing
 from disque_tx.worker.base.context import Context
 from disque_tx.worker.base.errors import BadHandlers, Hopeless, Undecodable, UnknownTask
-from disque_tx.worker.tasks.handlers import Call, Handler, Kind, handler_of, target_of
+from disque_tx.worker.tasks.handlers import Handler, HandlerCall, HandlerKind, handler_of, target_of
 from disque_tx.worker.tasks.recurring import TaskSchedule
 from disque_tx.worker.tasks.results import REPLY_CHARACTERS_MAX, REPLY_PREFIX, AsyncPending, Pending
 from disque_tx.worker.tasks.serializers import JSON, Raw
@@ -155,7 +155,9 @@ class Queue:
         if handler.size > 1:
             raise BadHandlers("A batch gets jobs, not arguments: pass it to the worker itself.")
         if process:
-            handler = Handler(function, Kind.PROCESS, time_limit_s, target=target_of(function))
+            handler = Handler(
+                function, HandlerKind.PROCESS, time_limit_s, target=target_of(function)
+            )
         if name in self.tasks or (self._is_raw and (self.tasks or result)):
             raise BadHandlers(
                 f"Queue {self.name!r} has a task {name!r} already; or its serializer is Raw, which"
@@ -177,7 +179,7 @@ class Queue:
         """Tasks take one job at a time."""
         return 1
 
-    def call(self, context: Context) -> Call:
+    def call(self, context: Context) -> HandlerCall:
         """The call that a job contains.
 
         :raises Undecodable: the body is not a call.
@@ -185,13 +187,13 @@ class Queue:
         """
         if self._is_raw:
             for task in self.tasks.values():
-                return Call(task.handler, (context.body,))
+                return HandlerCall(task.handler, (context.body,))
             raise UnknownTask(f"Queue {self.name!r} has no task.")
         value = self._loaded(context.body)
         task, args, kwargs, reply = self._parsed(value)
         dumps = self.serializer.dumps if reply else None
         carrier = {} if tracing.ACTIVE is None else tracing.carried(value)
-        return Call(task.handler, args, kwargs, reply, dumps, carrier)
+        return HandlerCall(task.handler, args, kwargs, reply, dumps, carrier)
 
     def _parsed(
         self, value: dict[str, Any]
@@ -279,7 +281,7 @@ class Task(Generic[_P, _R]):
         return self._body((), {}, None)
 
     def options(self, **words: Any) -> Task[_P, _R]:
-        """The same task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,
+        """A copy of the task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,
         ``replicate``, ``maxlen``.
 
         :raises TypeError: for unknown options.

@@ -6,7 +6,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.modes.bigqueues import Longest
-from disque_tx.cli.verbs.queues.figures import Figures, Rates, cells, rates, total
+from disque_tx.cli.verbs.queues.figures import JobRates, QueueSummary, cells, rates, total
 from disque_tx.cli.verbs.queues.watch import summed
 from disque_tx.client.requests.counting import QueueCounts
 from disque_tx.client.values import QueueStat
@@ -36,9 +36,9 @@ class FiguresTests(SynchronousTestCase):
         """The figures of a queue are summed over all nodes; a node without the queue adds
         nothing."""
         other = attrs.evolve(STAT, length=4, age_s=5, pause="out")
-        expected = Figures("q", 7, 10, 4, 200, 180, "none/out")
+        expected = QueueSummary("q", 7, 10, 4, 200, 180, "none/out")
         self.assertEqual(expected, total("q", [(STAT, None), (None, None), (other, None)]))
-        self.assertEqual(Figures("q"), total("q", [(None, None)]))
+        self.assertEqual(QueueSummary("q"), total("q", [(None, None)]))
 
     def test_counted(self) -> None:
         """What nodes of disque-tx count is summed over them; without any of these it is unknown,
@@ -47,20 +47,20 @@ class FiguresTests(SynchronousTestCase):
         figures = total("q", [(STAT, counts), (None, counts), (STAT, None)])
         counted = (figures.delayed, figures.backoff, figures.in_hand, figures.dead)
         self.assertEqual((2, 4, 8, 10, 12), (*counted, figures.loaded))
-        self.assertEqual(Rates(3.0, 5.0), rates(None, figures, 0))
-        self.assertEqual(("2", "4", "8", "10", "12"), cells(figures, Rates())[-5:])
-        self.assertEqual(("-",) * 5, cells(Figures("q"), Rates())[-5:])
+        self.assertEqual(JobRates(3.0, 5.0), rates(None, figures, 0))
+        self.assertEqual(("2", "4", "8", "10", "12"), cells(figures, JobRates())[-5:])
+        self.assertEqual(("-",) * 5, cells(QueueSummary("q"), JobRates())[-5:])
 
     def test_rates(self) -> None:
         """Rates are per second, never negative when a node was restarted, and unknown at first."""
-        before = Figures("q", jobs_in=100, jobs_out=50)
-        after = Figures("q", jobs_in=110, jobs_out=20)
-        self.assertEqual(Rates(5.0, 0.0), rates(before, after, 2.0))
-        self.assertEqual(Rates(None, None), rates(None, after, 2.0))
+        before = QueueSummary("q", jobs_in=100, jobs_out=50)
+        after = QueueSummary("q", jobs_in=110, jobs_out=20)
+        self.assertEqual(JobRates(5.0, 0.0), rates(before, after, 2.0))
+        self.assertEqual(JobRates(None, None), rates(None, after, 2.0))
 
     def test_names_are_escaped(self) -> None:
         """Control bytes in the name of a queue never reach the terminal."""
-        self.assertEqual("a?[31m", cells(Figures("a\x1b[31m"), Rates())[0])
+        self.assertEqual("a?[31m", cells(QueueSummary("a\x1b[31m"), JobRates())[0])
 
 
 class LongestTests(SynchronousTestCase):

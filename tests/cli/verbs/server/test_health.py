@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.connection import Connection
+from disque_tx.cli.connection import ServerConnection
 from disque_tx.cli.verbs.server.health import Unhealthy, examine
 from tests.cli.double import ScriptedServer
 from tests.cli.livenode import VerbCase
@@ -21,7 +21,7 @@ class HealthTests(SynchronousTestCase):
         refusal = b"-ERR REPLICATE must be at least 1\r\n"
         server = ScriptedServer(b"+PONG\r\n", info, b"+no\r\n", refusal)
         self.addCleanup(server.stop)
-        connection = Connection(server.address, None)
+        connection = ServerConnection(server.address, None)
         self.addCleanup(connection.close)
         error = self.assertRaises(Unhealthy, examine, connection)
         self.assertIn("stands aside", str(error))

@@ -7,7 +7,7 @@ import socket
 from twisted.internet.testing import MemoryReactor
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.processes.channel import Channel, Message, pair
+from disque_tx.services.processes.channel import Message, ProcessChannel, pair
 from disque_tx.services.processes.parent.balance import WAITING_MAX, Balance
 from disque_tx.services.processes.parent.memorychildren import MemoryChild
 from disque_tx.services.processes.summedinfo import SUMMED, fields
@@ -110,8 +110,8 @@ class ChannelTests(SynchronousTestCase):
         self.received: list[tuple[Message, socket.socket | None]] = []
         self.lost = 0
         here, there = pair()
-        self.here = Channel(self.reactor, here, self.take, self.end)
-        self.there = Channel(self.reactor, there, self.take, self.end)
+        self.here = ProcessChannel(self.reactor, here, self.take, self.end)
+        self.there = ProcessChannel(self.reactor, there, self.take, self.end)
         self.addCleanup(self.here.close)
         self.addCleanup(self.there.close)
 

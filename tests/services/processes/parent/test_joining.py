@@ -7,8 +7,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
-from disque_tx.services.processes.parent.joining import PATIENCE_S, Joining
-from disque_tx.services.processes.parent.reports import Reports
+from disque_tx.services.processes.parent.joining import PATIENCE_S, JoiningProcesses
+from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Member
 
 
@@ -17,8 +17,8 @@ class JoiningTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.members = {number: Member(number) for number in (1, 2, 3)}
-        self.reports = Reports(Settings(), self.members)
-        self.joining = Joining(self.reports, self.members)
+        self.reports = ProcessReports(Settings(), self.members)
+        self.joining = JoiningProcesses(self.reports, self.members)
         for number, member in self.members.items():
             self.reports.launched(number, number, 0)
             self.reports.opened(number, f"id{number}")

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
 from disque_tx.services.processes.parent.kept import Kept
-from disque_tx.services.processes.parent.reports import Reports
+from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Member
 
 
@@ -68,7 +68,7 @@ class KeptTests(SynchronousTestCase):
     def test_reports(self) -> None:
         """INFO processes keeps the counters of the last report of a process that has ended."""
         member = Member(1)
-        reports = Reports(Settings(), {1: member})
+        reports = ProcessReports(Settings(), {1: member})
         for _ in range(2):
             reports.launched(1, 7, 0.0)
             last = {"total_jobs_added": 5, "registered_jobs": 3}

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from disque_tx.spark.errors import BadTable, Conflict, NothingToRead, OutputOverlaps
-from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
+from disque_tx.spark.pipeline.tables.table import EventTable
 from tests.acceptance.daemon import environment
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import BOOT, Node, job_id, node_id, write
@@ -47,7 +47,7 @@ def busy_node(letter: str = "a", jobs: int = 20, boot: int = BOOT) -> Node:
 class IngestTests(PipelineCase):
     """The content of the table after an ingest."""
 
-    def ingest(self, *paths: Path) -> Report:
+    def ingest(self, *paths: Path) -> IngestReport:
         """Ingest into the table of this test."""
         return ingest(self.spark, map(str, paths), self.table)
 
@@ -79,7 +79,7 @@ class IngestTests(PipelineCase):
         self.assertEqual((1, 80, 0), self.counts(self.ingest(folder)))
         self.assert_each_once(one.events + two.events)
 
-    def counts(self, report: Report) -> tuple[int, int, int]:
+    def counts(self, report: IngestReport) -> tuple[int, int, int]:
         """The numbers of files, new events and known events."""
         return report.files, report.new, report.duplicates
 
@@ -158,7 +158,7 @@ class IngestTests(PipelineCase):
         self.ingest(folder)
         (commit,) = Path(self.table, "_commits").glob("*.json")
         commit.write_text(commit.read_text().replace('"version": 2', '"version": 7'))
-        error = self.assertRaises(BadTable, Table, self.spark, self.table)
+        error = self.assertRaises(BadTable, EventTable, self.spark, self.table)
         self.assertIn("another version (7", str(error))
 
 
@@ -194,7 +194,7 @@ class InterruptedTests(PipelineCase):
                 raise Killed
 
         self.assertRaises(Killed, ingest, self.spark, [str(self.write(node))], self.table, step)
-        self.assertEqual(80, Table(self.spark, self.table).events().count())
+        self.assertEqual(80, EventTable(self.spark, self.table).events().count())
         self.assert_each_once(node.events)
 
     def test_left_behind(self) -> None:

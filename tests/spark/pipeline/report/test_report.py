@@ -21,7 +21,7 @@ from disque_tx.spark.pipeline.report.page import (
     HEADINGS,
     TITLE,
     CannotWrite,
-    Flow,
+    FlowMatrix,
     rendered,
     report,
 )
@@ -145,7 +145,7 @@ class PageTests(SynchronousTestCase):
     def test_flow_is_bounded(self) -> None:
         """With many nodes, the busiest are shown, and the number of the others."""
         pairs = {(f"{node:040x}", "f" * 40): (node, node) for node in range(1, 31)}
-        flow = Flow.of(pairs)
+        flow = FlowMatrix.of(pairs)
         self.assertEqual((12, 19), (len(flow.nodes), flow.left_out))
         self.assertEqual((30, 30, 5), flow.cell(f"{30:040x}", "f" * 40))
         self.assertEqual((0, 0, 0), flow.cell("f" * 40, f"{30:040x}"))

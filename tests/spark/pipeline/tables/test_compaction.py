@@ -15,7 +15,7 @@ from disque_tx.spark.pipeline.ingest.ingestion import ingest, missing
 from disque_tx.spark.pipeline.tables import compaction
 from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog, Span, joined
 from disque_tx.spark.pipeline.tables.compaction import Compacted, compact
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Event, Node, job_id, write
 
@@ -96,7 +96,7 @@ class CompactionTests(CompactionCase):
     def test_readers(self) -> None:
         """A reader of the old files can continue for a day; then they are removed."""
         self.grow(3)
-        reader = Table(self.spark, self.table).events()
+        reader = EventTable(self.spark, self.table).events()
         self.compact()
         self.assertEqual(30, reader.count())
         self.assertEqual(4, len(self.files()))
@@ -115,7 +115,7 @@ class CompactionTests(CompactionCase):
         for _ in range(9):
             self.grow(1)
             commits = max(commits, len(self.commits()))
-            files = max(files, len(Table(self.spark, self.table).log.live()))
+            files = max(files, len(EventTable(self.spark, self.table).log.live()))
         self.assertLessEqual(commits, 5)
         self.assertLessEqual(files, 3)
         self.assert_each_once(self.events)
@@ -146,7 +146,7 @@ class InterruptedTests(CompactionCase):
             self.assertRaises(Killed, compact, self.spark, self.table, step)
             self.assert_each_once(self.events)
             self.compact()
-            self.assertEqual(1, len(Table(self.spark, self.table).log.live()))
+            self.assertEqual(1, len(EventTable(self.spark, self.table).log.live()))
             self.assert_each_once(self.events)
 
     def test_ingest_meanwhile(self) -> None:
@@ -165,7 +165,7 @@ class InterruptedTests(CompactionCase):
         """A writer that opened the table before commits were merged cannot add a commit under a
         removed number, where it would be overlooked."""
         self.grow(3)
-        old = Table(self.spark, self.table)
+        old = EventTable(self.spark, self.table)
         self.grow(2)
         self.compact()
         self.assertFalse(old.log.publish(Commit(old.log.next_number, "x", [], [], [], 0, 0)))
@@ -184,7 +184,7 @@ class InterruptedTests(CompactionCase):
                     test.compact()
                 return super()._commit(path)
 
-        table = Table(self.spark, self.table)
+        table = EventTable(self.spark, self.table)
         log = Late(table.storage, table.root)
         self.assertEqual(["checkpoint-000000000003.json"], self.commits())
         self.assertEqual(30, sum(s.events for commit in log.commits for s in commit.spans))
@@ -193,7 +193,7 @@ class InterruptedTests(CompactionCase):
         """A commit that somebody deleted is noticed, because its events would be missing."""
         self.grow(3)
         Path(self.table, "_commits", "000000000001.json").unlink()
-        error = self.assertRaises(BadTable, Table, self.spark, self.table)
+        error = self.assertRaises(BadTable, EventTable, self.spark, self.table)
         self.assertIn("commit 1 of", str(error))
 
     def test_hostile_names(self) -> None:
@@ -211,7 +211,7 @@ class InterruptedTests(CompactionCase):
             {"staged": ".."},
         ):
             path.write_text(json.dumps({**fields, **change}))
-            error = self.assertRaises(BadTable, Table, self.spark, self.table)
+            error = self.assertRaises(BadTable, EventTable, self.spark, self.table)
             self.assertIn("is not the name of a", str(error))
         self.assertEqual("mine", foreign.read_text())
 

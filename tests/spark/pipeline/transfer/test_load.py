@@ -8,7 +8,7 @@ from pyspark.sql import Row
 
 from disque_tx.spark.errors import BadColumn, BadOption, NothingToRead
 from disque_tx.spark.pipeline.transfer.load import bodies
-from disque_tx.spark.pipeline.transfer.target import Target
+from disque_tx.spark.pipeline.transfer.target import TransferTarget
 from tests.spark.pipeline.cases import PipelineCase
 
 
@@ -41,10 +41,10 @@ class BodiesTests(PipelineCase):
 class TargetTests(PipelineCase):
     """The options about nodes."""
 
-    def given(self, **words: Any) -> Target:
+    def given(self, **words: Any) -> TransferTarget:
         """A target with options as given on the command line."""
         names = ("password", "cacert", "cert", "key", "replicate", "retry_s", "ttl_s")
-        return Target.from_options(
+        return TransferTarget.from_options(
             **{"servers": "h:1", "tls": False, **dict.fromkeys(names), **words}
         )
 

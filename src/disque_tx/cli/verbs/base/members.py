@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
 from disque_tx.client.blocking.session import ClientEnvironment
@@ -35,11 +35,11 @@ _T = TypeVar("_T")
 
 
 class NobodyAnswers(DisqueError):
-    """Not one of the nodes could be asked; the text says why, node by node."""
+    """None of the nodes could be asked; the text says why, node by node."""
 
 
 @attrs.frozen
-class Answers(Generic[_T]):
+class MemberAnswers(Generic[_T]):
     """``of``: address → what the node answered. ``silent``: address → why there is no answer."""
 
     of: dict[str, _T]
@@ -54,7 +54,7 @@ class Members:
     """
 
     def __init__(
-        self, options: Options, nodes: Iterable[str] = (), password: str | None = None
+        self, options: ClientOptions, nodes: Iterable[str] = (), password: str | None = None
     ) -> None:
         self.nodes = tuple(nodes) or options.nodes
         self._password = password or options.secret
@@ -116,7 +116,7 @@ class Members:
         said = self._hello()
         return listed(said, str(self._any_node.address()))
 
-    def ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
+    def ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> MemberAnswers[_T]:
         """Ask each node the same question, concurrently.
 
         :raises NobodyAnswers: no node answered.
@@ -127,9 +127,11 @@ class Members:
             raise NobodyAnswers(f"No node answers ({reasons}).")
         return found
 
-    def try_to_ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
+    def try_to_ask(
+        self, addresses: Iterable[str], question: Callable[[Disque], _T]
+    ) -> MemberAnswers[_T]:
         """Like :meth:`ask`, without an error when no node answers."""
-        found: Answers[_T] = Answers({}, {})
+        found: MemberAnswers[_T] = MemberAnswers({}, {})
         addresses = list(addresses)
         each_s = min(_NODE_S, self._time_s)
         asking = f"Waiting for {', '.join(addresses)} to answer, up to {each_s:g} s per question"

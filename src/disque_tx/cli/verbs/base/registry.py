@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.cli.connection import explained
-from disque_tx.cli.options import Options, usage
+from disque_tx.cli.options import ClientOptions, usage
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _is_ours(words: list[bytes]) -> bool:
     return any(word.startswith(b"-") or _HAS_PORT.fullmatch(word) for word in words[1:2])
 
 
-def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
+def run(verb: Verb, name: str, words: list[bytes], options: ClientOptions) -> int:
     """Run a verb; ``name``: as the user wrote it, ``words``: those after it. Returns the exit
     status: 2 for words that are not valid, 1 when it failed."""
     import click
@@ -128,7 +128,7 @@ def _fail(name: str, text: str) -> int:
     return 1
 
 
-def _check(options: Options, name: str, commands: list[click.Command]) -> None:
+def _check(options: ClientOptions, name: str, commands: list[click.Command]) -> None:
     """Refuse options that would have no effect: a user might believe to be protected, or a program
     might read output for people."""
     import click
@@ -153,7 +153,7 @@ def _named(command: click.Command, words: list[bytes]) -> list[click.Command]:
     return [command, *[below[word] for word in map(os.fsdecode, words) if word in below][:1]]
 
 
-def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:
+def _call(command: click.Command, name: str, words: list[str], options: ClientOptions) -> Any:
     defaults = _defaults(options)
     below: dict[str, Any] = dict.fromkeys(getattr(command, "commands", ()), defaults)
     if any(parameter.name == "addresses" for parameter in command.params):
@@ -163,7 +163,7 @@ def _call(command: click.Command, name: str, words: list[str], options: Options)
     )
 
 
-def _defaults(options: Options) -> dict[str, Any]:
+def _defaults(options: ClientOptions) -> dict[str, Any]:
     """Options before the verb that the verb has as well: parameter → value."""
     given: dict[str, Any] = {}
     if options.interval_s is not None:

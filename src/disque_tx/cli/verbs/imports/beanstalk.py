@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from disque_tx.cli.verbs.imports.outcome import ImportFailed
+from disque_tx.cli.verbs.imports.outcome import SourceFailed
 
 _PORT: Final = 11_300
 _TIMEOUT_S: Final = 30.0
@@ -17,7 +17,7 @@ _NAME_MAX: Final = 200
 
 
 @attrs.frozen
-class Found:
+class FoundTubeJob:
     """A job of a tube: its number, and its body."""
 
     id: int
@@ -33,14 +33,14 @@ def address_of(text: str) -> tuple[str, int]:
     if not colon or (host.startswith("[") and not host.endswith("]")):
         host, port = text.removeprefix("beanstalk://").rstrip("/"), str(_PORT)
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise ImportFailed(f"The address of a beanstalkd looks like 127.0.0.1:11300, not {text!r}.")
+        raise SourceFailed(f"The address of a beanstalkd looks like 127.0.0.1:11300, not {text!r}.")
     return host.strip("[]"), int(port)
 
 
 class Beanstalk:
     """A connection. Jobs that it has reserved go back to the others when it ends.
 
-    Every method raises :class:`ImportFailed` when the server cannot be reached, or its answer is
+    Every method raises :class:`SourceFailed` when the server cannot be reached, or its answer is
     not one of the protocol's.
     """
 
@@ -50,7 +50,7 @@ class Beanstalk:
             self._socket = socket.create_connection(address_of(address), _TIMEOUT_S)
         except OSError as error:
             why = error.strerror or str(error)
-            raise ImportFailed(f"beanstalkd at {address} cannot be reached: {why}.") from None
+            raise SourceFailed(f"beanstalkd at {address} cannot be reached: {why}.") from None
         self._stream: BinaryIO = self._socket.makefile("rb")
 
     def close(self) -> None:
@@ -82,11 +82,11 @@ class Beanstalk:
             if watched != name:
                 self._expect(f"ignore {watched}", "WATCHING")
 
-    def reserve(self) -> Found | None:
+    def reserve(self) -> FoundTubeJob | None:
         """The most urgent ready job; nobody else gets it while its TTR lasts."""
         return self._job("reserve-with-timeout 0", ("RESERVED", "TIMED_OUT", "DEADLINE_SOON"))
 
-    def peek(self, state: str) -> Found | None:
+    def peek(self, state: str) -> FoundTubeJob | None:
         """The first job that is ``delayed``, ``buried`` or ``ready``, which stays there."""
         return self._job(f"peek-{state}", ("FOUND", "NOT_FOUND"))
 
@@ -100,13 +100,13 @@ class Beanstalk:
 
     # -- requests and answers ----------------------------------------------------------------
 
-    def _job(self, request: str, words: tuple[str, ...]) -> Found | None:
+    def _job(self, request: str, words: tuple[str, ...]) -> FoundTubeJob | None:
         word, *numbers = self._expect(request, *words)
         if word != words[0]:
             return None
         if len(numbers) != 2:
             raise self._unexpected(request, word)
-        return Found(self._number(request, numbers[0]), self._body(request, numbers[1]))
+        return FoundTubeJob(self._number(request, numbers[0]), self._body(request, numbers[1]))
 
     def _stats(self, request: str) -> dict[str, str] | None:
         lines = self._yaml(request, "OK", "NOT_FOUND")
@@ -154,15 +154,15 @@ class Beanstalk:
             raise self._unexpected(request, text)
         return int(text)
 
-    def _lost(self, why: str) -> ImportFailed:
-        return ImportFailed(f"beanstalkd at {self._address}: {why}.")
+    def _lost(self, why: str) -> SourceFailed:
+        return SourceFailed(f"beanstalkd at {self._address}: {why}.")
 
-    def _unexpected(self, request: str, answer: str) -> ImportFailed:
-        return ImportFailed(f"beanstalkd at {self._address} answers {request!r} with {answer!r}.")
+    def _unexpected(self, request: str, answer: str) -> SourceFailed:
+        return SourceFailed(f"beanstalkd at {self._address} answers {request!r} with {answer!r}.")
 
 
 def _checked(tube: str) -> str:
     right = tube.isascii() and not tube.startswith("-") and 0 < len(tube) <= _NAME_MAX
     if not right or any(char.isspace() or not char.isprintable() for char in tube):
-        raise ImportFailed(f"{tube!r} cannot be the name of a tube.")
+        raise SourceFailed(f"{tube!r} cannot be the name of a tube.")
     return tube

@@ -9,16 +9,17 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.imports.beanstalk import Beanstalk
-from disque_tx.cli.verbs.imports.outcome import Outcome
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome
 from disque_tx.cli.verbs.imports.rqsource import RQImport, RQSource, redis_errors
 from disque_tx.cli.verbs.imports.tubes import TubeImport, movable
 from disque_tx.integrations.adding import JobTerms
+from disque_tx.messages.limits import REPLICATE_RANGE, TTL_RANGE
 
-_SECONDS: Final = click.IntRange(1, (1 << 32) - 1)
+_SECONDS: Final = click.IntRange(*TTL_RANGE)
 _TTL_S: Final = 10 * 86_400
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -38,7 +39,9 @@ def _terms(function: _F) -> _F:
         click.option(
             "--dry-run", is_flag=True, help="Only list what would be moved, and what not."
         ),
-        click.option("--replicate", type=click.IntRange(1, 65535), help="Copies of each job."),
+        click.option(
+            "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies of each job."
+        ),
         click.option(
             "--ttl",
             "ttl_s",
@@ -63,7 +66,7 @@ def _terms(function: _F) -> _F:
 @_terms
 @click.pass_obj
 def rq(
-    options: Options,
+    options: ClientOptions,
     redis: str,
     queues: tuple[str, ...],
     key_prefix: str,
@@ -84,7 +87,7 @@ def rq(
             names = list(queues) or source.queues()
             total = sum(map(source.counts, names))
 
-        def run(client: Any, outcome: Outcome) -> None:
+        def run(client: Any, outcome: ImportOutcome) -> None:
             RQImport(source, client, terms, outcome, to_queue).run(names)
 
         _run(options, "import rq", total, dry_run, run)
@@ -97,7 +100,7 @@ def rq(
 @_terms
 @click.pass_obj
 def beanstalkd(
-    options: Options,
+    options: ClientOptions,
     address: str,
     tubes: tuple[str, ...],
     urgent_queue: str | None,
@@ -113,7 +116,7 @@ def beanstalkd(
     with closing(Beanstalk(address)) as source:
         names = list(tubes) or source.tubes()
 
-        def run(client: Any, outcome: Outcome) -> None:
+        def run(client: Any, outcome: ImportOutcome) -> None:
             TubeImport(source, client, terms, outcome, to_queue, urgent_queue).run(names)
 
         total = sum(movable(source, name) for name in names)
@@ -121,17 +124,17 @@ def beanstalkd(
 
 
 def _run(
-    options: Options,
+    options: ClientOptions,
     label: str,
     total: int,
     dry_run: bool,
-    run: Callable[[Any, Outcome], None],
+    run: Callable[[Any, ImportOutcome], None],
 ) -> None:
     """Connect, show the progress, and report in the end, whatever happens."""
     with Members(options) as members:
         client = None if dry_run else members.cluster()
         with progress(label, total) as advance:
-            outcome = Outcome(dry_run, advance)
+            outcome = ImportOutcome(dry_run, advance)
             try:
                 run(client, outcome)
             finally:

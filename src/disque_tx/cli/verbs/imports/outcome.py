@@ -9,11 +9,11 @@ import click
 from disque_tx.errors import DisqueError
 
 
-class ImportFailed(DisqueError):
+class SourceFailed(DisqueError):
     """The other queue cannot be read, or answers what it should not; the text says why."""
 
 
-class Outcome:
+class ImportOutcome:
     """``moved``: how many jobs were moved, or with ``dry_run`` would be. ``again``: how many of
     them an earlier import that was interrupted may have moved before. ``left``: how many stay, each
     shown with the reason; ``advance``: called for each job that was looked at."""

@@ -38,7 +38,7 @@ _WAITS: Final = (b"queued", b"scheduled", b"created")
 
 
 class CannotMove(DisqueError):
-    """This job has to stay with RQ; the text says why."""
+    """A job has to stay with RQ; the text says why."""
 
 
 @attrs.frozen
@@ -136,7 +136,7 @@ class _Plain:
         self._count = 0
 
     def of(self, value: Any) -> Any:
-        """The same value.
+        """Return the value unchanged.
 
         :raises CannotMove: JSON would make something else of it.
         """

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import redis
 
-from disque_tx.cli.verbs.imports.outcome import ImportFailed, Outcome
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome, SourceFailed
 from disque_tx.cli.verbs.imports.rqjobs import CannotMove, RQCall, call_of
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
@@ -70,7 +70,7 @@ def redis_errors() -> Iterator[None]:
     try:
         yield
     except redis.RedisError as error:
-        raise ImportFailed(f"Redis: {error}") from None
+        raise SourceFailed(f"Redis: {error}") from None
 
 
 class RQSource:
@@ -90,9 +90,9 @@ class RQSource:
                 **words,
             )
         except ValueError as error:
-            raise ImportFailed(f"{error}") from None
+            raise SourceFailed(f"{error}") from None
         except redis.RedisError as error:
-            raise ImportFailed(f"Redis: {error}") from None
+            raise SourceFailed(f"Redis: {error}") from None
         self._claim = self._redis.register_script(_CLAIM)
         self._finish = self._redis.register_script(_FINISH)
         self._give_back = self._redis.register_script(_GIVE_BACK)
@@ -130,7 +130,7 @@ class RQSource:
             if not others:
                 return
             sleep(0.1)
-        raise ImportFailed(f"Another import reads from this Redis server, from {others[0]}.")
+        raise SourceFailed(f"Another import reads from this Redis server, from {others[0]}.")
 
     def claimed(self) -> dict[str, dict[str, Any]]:
         """The claims that an earlier import left: ID → note."""
@@ -141,7 +141,7 @@ class RQSource:
                 found[_text(job_id)] = {"key": str(value["key"]), "queue": str(value["queue"])}
                 found[_text(job_id)]["at_s"] = None if value["at_s"] is None else value["at_s"] + 0
             except (ValueError, TypeError, KeyError):
-                raise ImportFailed(
+                raise SourceFailed(
                     f"The key {self.claims_key} in Redis holds something else than the claims of an"
                     " import."
                 ) from None
@@ -190,12 +190,12 @@ class RQSource:
         return bool(self._claim(keys=keys, args=[job_id, json.dumps(note)]))
 
     def finish(self, job_id: str) -> None:
-        """It is stored in Disque: delete it."""
+        """Delete a job from Redis that is stored in Disque."""
         self._finish(keys=[self.key("job", job_id), self.claims_key], args=[job_id])
 
     def give_back(self, job_id: str, note: dict[str, Any]) -> None:
-        """It is not stored in Disque: it goes back to where it was. If Redis does not answer, the
-        claim stays for the next import."""
+        """Put a job that is not stored in Disque back to where it was. If Redis does not answer,
+        the claim stays for the next import."""
         due = "" if note["at_s"] is None else repr(note["at_s"])
         with suppress(redis.RedisError):
             self._give_back(keys=[note["key"], self.claims_key], args=[job_id, due])
@@ -209,7 +209,7 @@ class RQImport:
         source: RQSource,
         client: Disque,
         terms: JobTerms,
-        outcome: Outcome,
+        outcome: ImportOutcome,
         to_queue: str | None = None,
     ) -> None:
         self._source = source

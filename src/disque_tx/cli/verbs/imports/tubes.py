@@ -14,16 +14,16 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.verbs.imports.beanstalk import Beanstalk, Found
-from disque_tx.cli.verbs.imports.outcome import Outcome
+from disque_tx.cli.verbs.imports.beanstalk import Beanstalk, FoundTubeJob
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
+from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.worker.settling.deadletters import Letter
 
 #: beanstalkd counts jobs below this priority as urgent.
 URGENT: Final = 1024
 _DEAD_TTL_S: Final = 30 * 86_400
-_RETRY_MAX_S: Final = (1 << 32) - 1
 
 
 class TubeImport:
@@ -36,7 +36,7 @@ class TubeImport:
         source: Beanstalk,
         client: Disque,
         terms: JobTerms,
-        outcome: Outcome,
+        outcome: ImportOutcome,
         to_queue: str | None = None,
         urgent_queue: str | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class TubeImport:
             self._outcome.add()
 
     def _move_others(
-        self, tube: str, state: str, add: Callable[[str, Found, Mapping[str, str]], str]
+        self, tube: str, state: str, add: Callable[[str, FoundTubeJob, Mapping[str, str]], str]
     ) -> None:
         while (found := self._source.peek(state)) is not None:
             stats = self._source.job_stats(found.id)
@@ -100,18 +100,20 @@ class TubeImport:
             else:
                 self._client.ack_jobs(job_id)
 
-    def _add_delayed(self, tube: str, found: Found, stats: Mapping[str, str]) -> str:
+    def _add_delayed(self, tube: str, found: FoundTubeJob, stats: Mapping[str, str]) -> str:
         return self._add_plain(tube, found, stats, _whole(stats, "time-left"))
 
-    def _add_plain(self, tube: str, found: Found, stats: Mapping[str, str], delay_s: int) -> str:
+    def _add_plain(
+        self, tube: str, found: FoundTubeJob, stats: Mapping[str, str], delay_s: int
+    ) -> str:
         queue = self._to_queue or tube
         if self._urgent_queue is not None and _whole(stats, "pri") < URGENT:
             queue = self._urgent_queue
-        retry_s = max(1, min(_RETRY_MAX_S, _whole(stats, "ttr")))
+        retry_s = max(1, min(SECONDS_MAX, _whole(stats, "ttr")))
         options = attrs.evolve(self._terms, retry_s=retry_s).options(delay_s).retried_if_safe()
         return str(self._client.add_job_with(queue, found.body, options))
 
-    def _add_buried(self, tube: str, found: Found, stats: Mapping[str, str]) -> str:
+    def _add_buried(self, tube: str, found: FoundTubeJob, stats: Mapping[str, str]) -> str:
         """Buried jobs wait for people, as dead letters do."""
         queue = self._to_queue or tube
         letter = Letter(

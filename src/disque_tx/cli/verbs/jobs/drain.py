@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs import lines as joblines
@@ -129,7 +129,7 @@ def _sync_folder(path: str) -> None:
 @limits
 @click.pass_obj
 def command(
-    options: Options,
+    options: ClientOptions,
     queue: str,
     path: str | None,
     raw: bool,

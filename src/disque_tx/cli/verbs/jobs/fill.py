@@ -18,14 +18,15 @@ from typing import BinaryIO, Final
 import click
 
 from disque_tx.cli import signals
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
-from disque_tx.cli.verbs.jobs.lines import NotAJob, Record, parsed
+from disque_tx.cli.verbs.jobs.lines import JobLine, NotAJob, parsed
 from disque_tx.cli.verbs.jobs.tail import Seen
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.errors import DisqueError
+from disque_tx.messages.limits import REPLICATE_RANGE
 
 SEEN_MAX: Final = 100_000
 _INPUT: Final = "-"
@@ -49,7 +50,7 @@ class Lines:
         self._bad = bad
         self.rejected = 0
 
-    def __iter__(self) -> Iterator[tuple[int, Record]]:
+    def __iter__(self) -> Iterator[tuple[int, JobLine]]:
         """:raises BadLine: for the first that is not a job."""
         for number, line in enumerate(self._source, 1):
             if number < self._first or not line.strip():
@@ -101,7 +102,7 @@ class Fill:
             self.line = number
             advance(1)
 
-    def _add(self, number: int, record: Record) -> None:
+    def _add(self, number: int, record: JobLine) -> None:
         options = record.options.with_replicate(self._replicate).retried_if_safe()
         self.doubtful = number
         try:
@@ -153,12 +154,14 @@ def _checked(file: BinaryIO, first: int) -> int:
 @click.command("fill")
 @click.argument("file", default=_INPUT, metavar="[FILE]")
 @click.option("--queue", help="Add all jobs to this queue, instead of their own.")
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Start here.")
 @click.option("--bad", type=click.Path(dir_okay=False), help="File for lines that are not jobs.")
 @click.pass_obj
 def command(
-    options: Options,
+    options: ClientOptions,
     file: str,
     queue: str | None,
     replicate: int | None,

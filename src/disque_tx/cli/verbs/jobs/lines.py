@@ -14,12 +14,13 @@ from disque_tx.cli.formatting import jsonable
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
+from disque_tx.messages.limits import REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE
 from disque_tx.text.quoting import quote
 
 #: Makes a line of a job, and of what its node says of it, if that is known.
 Line: TypeAlias = Callable[[Job, JobDetails | None], bytes]
 #: Number in a line → the least and the most that it may be.
-_NUMBERS: Final = {"retry": (0, 2**32 - 1), "ttl": (1, 2**32 - 1), "replicate": (1, 65535)}
+_NUMBERS: Final = {"retry": RETRY_RANGE, "ttl": TTL_RANGE, "replicate": REPLICATE_RANGE}
 
 
 class NotAJob(DisqueError):
@@ -27,7 +28,7 @@ class NotAJob(DisqueError):
 
 
 @attrs.frozen
-class Record:
+class JobLine:
     """The job in a line. ``id``: the one it had, empty if the line has none."""
 
     queue: str
@@ -65,7 +66,7 @@ def as_text(job: Job, details: JobDetails | None = None) -> bytes:
 
 
 def as_readable(job: Job, details: JobDetails | None = None) -> bytes:
-    """The same for a terminal: printable UTF-8 stays unchanged."""
+    """The job as a line for a terminal: printable UTF-8 stays unchanged."""
     try:
         text = job.body.decode()
     except UnicodeDecodeError:
@@ -79,7 +80,7 @@ def _harmless(character: str) -> str:
     return quote(character.encode())[1:-1].decode()
 
 
-def parsed(line: bytes) -> Record:
+def parsed(line: bytes) -> JobLine:
     """The job in a line of :func:`as_json`.
 
     A line of an older version has no RETRY; then the ID shows whether it is 0.
@@ -102,7 +103,7 @@ def parsed(line: bytes) -> Record:
         options = AddOptions(
             retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]
         )
-    return Record(_queue(values), job_id, _body(values), options)
+    return JobLine(_queue(values), job_id, _body(values), options)
 
 
 def _queue(values: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
@@ -28,6 +28,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.client.options import current_options
 from disque_tx.client.values import Job
+from disque_tx.messages.limits import REPLICATE_RANGE
 
 _BATCH: Final = 10
 _TO_PASSWORD: Final = "DISQUE_TO_PASSWORD"
@@ -109,7 +110,7 @@ class Move:
             raise
 
 
-def _elsewhere(options: Options, to_address: str) -> Members:
+def _elsewhere(options: ClientOptions, to_address: str) -> Members:
     """The other cluster: its password is in the URL, in the environment, or the same."""
     given = seeds(to_address if "//" in to_address else to_address.split(","))
     password = given.password or os.environ.get(_TO_PASSWORD)
@@ -126,12 +127,14 @@ def _is_same(source: Disque, target: Disque) -> bool:
 @click.argument("queue")
 @click.argument("to_queue", metavar="QUEUE2")
 @click.option("--to-address", help="Nodes of another cluster: host:port,… or disque://:password@…")
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Jobs per second at most.")
 @limits
 @click.pass_obj
 def command(
-    options: Options,
+    options: ClientOptions,
     queue: str,
     to_queue: str,
     to_address: str | None,

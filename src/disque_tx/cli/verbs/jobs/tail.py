@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.jobs import lines as joblines
 from disque_tx.client.blocking import Disque
@@ -34,7 +34,7 @@ class Seen:
         self._ids: OrderedDict[str, None] = OrderedDict()
 
     def new(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """Those not seen before, each once."""
+        """The jobs that were not seen before, each once."""
         for job in jobs:
             if not self.knows(job.id):
                 yield job
@@ -97,7 +97,7 @@ class Tail:
 @click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 @click.pass_obj
 def command(
-    options: Options, queue: str, count: int, follow: bool, interval_s: float, as_json: bool
+    options: ClientOptions, queue: str, count: int, follow: bool, interval_s: float, as_json: bool
 ) -> None:
     """Show the newest jobs of QUEUE, over all nodes, and leave them where they are.
 

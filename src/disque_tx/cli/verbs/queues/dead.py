@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client import BadAddress, ClientError, Refused
 from disque_tx.client.blocking import Disque
+from disque_tx.messages.limits import REPLICATE_RANGE
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from disque_tx.worker.tasks.policy import cut_name
 
@@ -42,7 +43,7 @@ def command(context: click.Context, addresses: str | None) -> None:
     QUEUE is the queue of the jobs, or of the letters; without it: all queues whose names begin with
     "dead:". Letters on all nodes are found, on each the first 10,000 of a queue.
     """
-    options = context.obj or Options()
+    options = context.obj or ClientOptions()
     nodes = addresses.split(",") if addresses else options.nodes
     try:
         members = context.with_resource(Members(options, nodes))
@@ -169,7 +170,9 @@ def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> No
 @_ids
 @_all
 @_yes
-@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option(
+    "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
+)
 @click.pass_obj
 def requeue(
     mailbox: DeadLetters,

@@ -15,7 +15,7 @@ from disque_tx.client.values import QueueStat
 
 
 @attrs.frozen
-class Rates:
+class JobRates:
     """Jobs per second, in and out; ``None`` when there is nothing to compare with."""
 
     in_per_s: float | None = None
@@ -23,7 +23,7 @@ class Rates:
 
 
 @attrs.frozen
-class Figures:
+class QueueSummary:
     """The figures of a queue, over all nodes that know it. ``age_s``: the oldest.
     ``jobs_in``, ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; the
     states of all nodes if they differ. ``delayed``, ``backoff``, ``in_hand``, ``dead``,
@@ -42,7 +42,7 @@ class Figures:
     in_hand: int | None = None
     dead: int | None = None
     loaded: int | None = None
-    mean: Rates | None = None
+    mean: JobRates | None = None
 
 
 #: A queue as one node sees it: QSTAT, ``None`` if it does not know the queue; QCOUNT, ``None`` from
@@ -59,13 +59,13 @@ def sample(node: Disque, name: str) -> Sample:
     return node.queue_stat(name), counts
 
 
-def total(name: str, samples: Iterable[Sample]) -> Figures:
+def total(name: str, samples: Iterable[Sample]) -> QueueSummary:
     """A queue as several nodes see it."""
     samples = list(samples)
     known = [stat for stat, _ in samples if stat is not None]
     counts = [one for _, one in samples if one is not None]
     pauses = sorted({stat.pause for stat in known})
-    figures = Figures(
+    figures = QueueSummary(
         name,
         sum(stat.length for stat in known),
         max((stat.age_s for stat in known), default=0),
@@ -83,16 +83,16 @@ def total(name: str, samples: Iterable[Sample]) -> Figures:
         in_hand=sum(one.in_hand for one in counts),
         dead=sum(one.dead for one in counts),
         loaded=sum(one.loaded for one in counts),
-        mean=Rates(sum(one.in_per_s for one in counts), sum(one.out_per_s for one in counts)),
+        mean=JobRates(sum(one.in_per_s for one in counts), sum(one.out_per_s for one in counts)),
     )
 
 
-def rates(before: Figures | None, after: Figures, elapsed_s: float) -> Rates:
+def rates(before: QueueSummary | None, after: QueueSummary, elapsed_s: float) -> JobRates:
     """The rates between two looks; at the first one the mean of ten seconds, as far as nodes know
     it. A counter that has decreased is of a node that restarted."""
     if before is None or elapsed_s <= 0:
-        return after.mean or Rates()
-    return Rates(
+        return after.mean or JobRates()
+    return JobRates(
         max(0, after.jobs_in - before.jobs_in) / elapsed_s,
         max(0, after.jobs_out - before.jobs_out) / elapsed_s,
     )
@@ -106,7 +106,7 @@ def _count(jobs: int | None) -> str:
     return "-" if jobs is None else str(jobs)
 
 
-def values(figures: Figures, speed: Rates) -> dict[str, object]:
+def values(figures: QueueSummary, speed: JobRates) -> dict[str, object]:
     """The figures for programs: exact, with full names."""
     return {
         "queue": figures.name,
@@ -133,7 +133,7 @@ COLUMNS: Final = (
 )
 
 
-def cells(figures: Figures, speed: Rates) -> tuple[str, ...]:
+def cells(figures: QueueSummary, speed: JobRates) -> tuple[str, ...]:
     """A row of the table, safe to print."""
     return (
         printable(figures.name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 
 _STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
@@ -23,7 +23,7 @@ _STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def command(
-    options: Options, queue: str, everywhere: bool, states: tuple[str, ...], yes: bool
+    options: ClientOptions, queue: str, everywhere: bool, states: tuple[str, ...], yes: bool
 ) -> None:
     """End the jobs of QUEUE as if they had been acknowledged: they are not delivered any more.
 

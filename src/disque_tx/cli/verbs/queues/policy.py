@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
@@ -38,7 +38,7 @@ def command() -> None:
 @_json
 @output.as_csv
 @click.pass_obj
-def show_list(options: Options, pattern: str | None, as_json: bool, as_csv: bool) -> None:
+def show_list(options: ClientOptions, pattern: str | None, as_json: bool, as_csv: bool) -> None:
     """List all settings of all patterns, or those of PATTERN."""
     with Members(options) as members:
         found = members.cluster().policy_list(pattern)
@@ -57,7 +57,7 @@ def show_list(options: Options, pattern: str | None, as_json: bool, as_csv: bool
 @_json
 @output.as_csv
 @click.pass_obj
-def show_queue(options: Options, queue: str, as_json: bool, as_csv: bool) -> None:
+def show_queue(options: ClientOptions, queue: str, as_json: bool, as_csv: bool) -> None:
     """Show what is in force for QUEUE, and which pattern each setting comes from."""
     with Members(options) as members:
         found = members.cluster().policy_get(queue)
@@ -83,7 +83,7 @@ def _print(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_csv: bo
 @_json
 @click.pass_obj
 def change(
-    options: Options, pattern: str, words: tuple[str, ...], dry_run: bool, as_json: bool
+    options: ClientOptions, pattern: str, words: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> None:
     """Give PATTERN these settings, all or none of them."""
     if len(words) % 2:
@@ -115,7 +115,7 @@ def _checked(pattern: str, settings: dict[str, str]) -> list[tuple[bytes, bytes]
 @_json
 @click.pass_obj
 def delete(
-    options: Options, pattern: str, settings: tuple[str, ...], dry_run: bool, as_json: bool
+    options: ClientOptions, pattern: str, settings: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> None:
     """Take these SETTINGS from PATTERN; all of them if none is named. Prints how many went."""
     with Members(options) as members:
@@ -132,7 +132,7 @@ def delete(
 
 @command.command("repair")
 @click.pass_obj
-def repair(options: Options) -> None:
+def repair(options: ClientOptions) -> None:
     """Number the table of policies anew on all nodes, so that it can be changed again after a node
     has run its counters ahead. Prints how many settings it has."""
     with Members(options) as members:

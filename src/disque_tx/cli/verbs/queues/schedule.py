@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.errors import printable
@@ -31,7 +31,7 @@ def command() -> None:
 @_json
 @output.as_csv
 @click.pass_obj
-def show_list(options: Options, as_json: bool, as_csv: bool) -> None:
+def show_list(options: ClientOptions, as_json: bool, as_csv: bool) -> None:
     """List all schedules, each with its next time."""
     with Members(options) as members:
         found = members.cluster().schedule_list()
@@ -49,7 +49,7 @@ def show_list(options: Options, as_json: bool, as_csv: bool) -> None:
 @click.argument("name")
 @_json
 @click.pass_obj
-def show_one(options: Options, name: str, as_json: bool) -> None:
+def show_one(options: ClientOptions, name: str, as_json: bool) -> None:
     """Show a schedule, with its next five times."""
     with Members(options) as members:
         found = members.cluster().schedule_get(name)
@@ -113,7 +113,7 @@ def _time(time: datetime | None) -> str | None:
 @click.option("--async", "asynchronous", is_flag=True, help="Do not wait for the copies.")
 @click.pass_obj
 def change(
-    options: Options,
+    options: ClientOptions,
     /,
     name: str,
     when: str,
@@ -144,7 +144,7 @@ def change(
 @command.command("pause")
 @click.argument("name")
 @click.pass_obj
-def pause(options: Options, name: str) -> None:
+def pause(options: ClientOptions, name: str) -> None:
     """Add no jobs by this schedule until it is resumed."""
     with Members(options) as members:
         members.cluster().schedule_pause(name)
@@ -153,7 +153,7 @@ def pause(options: Options, name: str) -> None:
 @command.command("resume")
 @click.argument("name")
 @click.pass_obj
-def resume(options: Options, name: str) -> None:
+def resume(options: ClientOptions, name: str) -> None:
     """Let a schedule go on from now; what was due meanwhile is left out."""
     with Members(options) as members:
         members.cluster().schedule_resume(name)
@@ -162,7 +162,7 @@ def resume(options: Options, name: str) -> None:
 @command.command("run")
 @click.argument("name")
 @click.pass_obj
-def run(options: Options, name: str) -> None:
+def run(options: ClientOptions, name: str) -> None:
     """Add the job of a schedule now, and print its ID."""
     with Members(options) as members:
         click.echo(members.cluster().schedule_run(name))
@@ -170,7 +170,7 @@ def run(options: Options, name: str) -> None:
 
 @command.command("repair")
 @click.pass_obj
-def repair(options: Options) -> None:
+def repair(options: ClientOptions) -> None:
     """Number the table of schedules anew on all nodes, so that it can be changed again after a node
     has run its counters ahead. Prints how many entries it has."""
     with Members(options) as members:
@@ -181,7 +181,7 @@ def repair(options: Options) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def delete(options: Options, name: str, yes: bool) -> None:
+def delete(options: ClientOptions, name: str, yes: bool) -> None:
     """Delete a schedule. Jobs that it has added stay. The exit status is 1 if there is none."""
     with Members(options) as members:
         if not yes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 
 
@@ -14,7 +14,7 @@ from disque_tx.cli.verbs.base.members import Members
     "--timeout", "timeout_s", type=click.FloatRange(min=0.001), help="In seconds; none by default."
 )
 @click.pass_obj
-def command(options: Options, job_id: str, timeout_s: float | None) -> None:
+def command(options: ClientOptions, job_id: str, timeout_s: float | None) -> None:
     """Wait until the job with this ID has ended, and print how: acked, deleted, expired or dead.
 
     Needs a node of disque-tx that holds the job. The exit status is 0 if it was acknowledged, 1 if

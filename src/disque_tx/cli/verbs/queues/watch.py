@@ -10,13 +10,13 @@ from typing import Final
 
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.queues.figures import (
     COLUMNS,
-    Figures,
-    Rates,
+    JobRates,
+    QueueSummary,
     Sample,
     cells,
     rates,
@@ -28,7 +28,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.errors import DisqueError
 
 #: The figures of a queue, and its rates since the last look.
-Row = tuple[Figures, Rates]
+Row = tuple[QueueSummary, JobRates]
 #: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
 _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
     "queued_jobs": sum,
@@ -37,7 +37,7 @@ _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
 }
 
 
-class Watch:
+class QueueWatch:
     """Asks the nodes for ``queues``. ``everywhere``: ask all nodes of the cluster, not only one.
     ``clock``: monotonic seconds. ``trouble``: which nodes could not be asked last time, for people.
     ``totals``: figures of all queues together, as far as nodes report them."""
@@ -53,7 +53,7 @@ class Watch:
         self._queues = queues
         self._everywhere = everywhere
         self._clock = clock
-        self._before: dict[str, Figures] = {}
+        self._before: dict[str, QueueSummary] = {}
         self._before_s = 0.0
         self.trouble = ""
         self.totals: dict[str, int] = {}
@@ -78,7 +78,7 @@ class Watch:
     def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str]]:
         return [sample(node, name) for name in self._queues], node.info("totals")
 
-    def _row(self, figures: Figures, elapsed_s: float) -> Row:
+    def _row(self, figures: QueueSummary, elapsed_s: float) -> Row:
         before = self._before.get(figures.name)
         self._before[figures.name] = figures
         return figures, rates(before, figures, elapsed_s)
@@ -111,7 +111,7 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
 @output.as_csv
 @click.pass_obj
 def command(
-    options: Options,
+    options: ClientOptions,
     queues: tuple[str, ...],
     interval_s: float,
     looks: int | None,
@@ -127,7 +127,7 @@ def command(
     not a terminal, a line per queue and look, with tabs.
     """
     with Members(options) as members:
-        watch = Watch(members, queues, not one_node)
+        watch = QueueWatch(members, queues, not one_node)
         rows = _looks(watch, 1 if once else looks, interval_s)
         if as_json:
             _documents(watch, rows)
@@ -139,7 +139,7 @@ def command(
             _lines(watch, rows)
 
 
-def _looks(watch: Watch, looks: int | None, interval_s: float) -> Iterator[list[Row]]:
+def _looks(watch: QueueWatch, looks: int | None, interval_s: float) -> Iterator[list[Row]]:
     """The rows of each look; none when no node answered. At the first look, that is an error."""
     for number in islice(count(), looks):
         if number:
@@ -153,7 +153,7 @@ def _looks(watch: Watch, looks: int | None, interval_s: float) -> Iterator[list[
             yield []
 
 
-def _lines(watch: Watch, looks: Iterator[list[Row]]) -> None:
+def _lines(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
     for number, rows in enumerate(looks):
         if not number:
             click.echo("\t".join(("time", *COLUMNS)))
@@ -163,7 +163,7 @@ def _lines(watch: Watch, looks: Iterator[list[Row]]) -> None:
         _complain(watch)
 
 
-def _documents(watch: Watch, looks: Iterator[list[Row]]) -> None:
+def _documents(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
     for rows in looks:
         moment = time.time()
         for row in rows:
@@ -173,8 +173,8 @@ def _documents(watch: Watch, looks: Iterator[list[Row]]) -> None:
         _complain(watch)
 
 
-def _separated(watch: Watch, looks: Iterator[list[Row]]) -> None:
-    names = ("time", *values(Figures(""), Rates()))
+def _separated(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
+    names = ("time", *values(QueueSummary(""), JobRates()))
     for number, rows in enumerate(looks):
         moment = time.time()
         lines = [(moment, *values(*row).values()) for row in rows]
@@ -182,12 +182,12 @@ def _separated(watch: Watch, looks: Iterator[list[Row]]) -> None:
         _complain(watch)
 
 
-def _complain(watch: Watch) -> None:
+def _complain(watch: QueueWatch) -> None:
     if watch.trouble:
         click.echo(watch.trouble, err=True)
 
 
-def _summary(watch: Watch) -> str:
+def _summary(watch: QueueWatch) -> str:
     """The lines below the table."""
     lines = [watch.trouble] if watch.trouble else []
     if len(watch.totals) == len(_TOTALS):
@@ -198,7 +198,7 @@ def _summary(watch: Watch) -> str:
     return "\n".join(lines)
 
 
-def _live(watch: Watch, looks: Iterator[list[Row]]) -> None:
+def _live(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text

@@ -14,8 +14,14 @@ from typing import Final, NoReturn
 
 import click
 
-from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost, explained
-from disque_tx.cli.options import Options
+from disque_tx.cli.connection import (
+    ServerAddress,
+    ServerConnection,
+    ServerConnectionLost,
+    ServerUnreachable,
+    explained,
+)
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.replies import ErrorReply, Reply
 from disque_tx.cli.verbs.base import output
 from disque_tx.client import addresses
@@ -35,7 +41,7 @@ class Unhealthy(DisqueError):
     """Why a node does not serve."""
 
 
-def examine(connection: Connection) -> None:
+def examine(connection: ServerConnection) -> None:
     """Make all checks.
 
     :raises Unhealthy: a check failed.
@@ -58,7 +64,7 @@ def examine(connection: Connection) -> None:
         raise Unhealthy("it takes no jobs: its memory is above 75 %, and it has no other node")
 
 
-def _asked(connection: Connection, *words: bytes) -> Reply:
+def _asked(connection: ServerConnection, *words: bytes) -> Reply:
     reply = connection.call(list(words))
     if isinstance(reply, ErrorReply):
         raise Unhealthy(explained(f"it answers {words[0].decode()} with {_text(reply)}"))
@@ -71,7 +77,7 @@ def _fields(reply: Reply) -> dict[str, str]:
     return {name: value for name, colon, value in pairs if colon}
 
 
-def _is_full(connection: Connection, info: dict[str, str]) -> bool:
+def _is_full(connection: ServerConnection, info: dict[str, str]) -> bool:
     limit = info.get("maxmemory", "") or _limit(connection)
     used = info.get("used_memory", "")
     if not (limit.isdecimal() and used.isdecimal()) or not int(limit):
@@ -83,7 +89,7 @@ def _is_full(connection: Connection, info: dict[str, str]) -> bool:
     return not any(b"myself" not in line and line.endswith(b" connected") for line in lines)
 
 
-def _limit(connection: Connection) -> str:
+def _limit(connection: ServerConnection) -> str:
     reply = connection.call([b"CONFIG", b"GET", b"maxmemory"])
     found = isinstance(reply, list) and len(reply) == 2
     value = reply[1] if found and isinstance(reply, list) else b""
@@ -121,7 +127,9 @@ def _within(seconds: float) -> Iterator[None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
 @click.pass_obj
-def command(options: Options, node: str | None, timeout_s: float | None, as_json: bool) -> int:
+def command(
+    options: ClientOptions, node: str | None, timeout_s: float | None, as_json: bool
+) -> int:
     """Check whether a node serves: it answers, has read its log, is not leaving, does not stand
     aside (two nodes with one ID), and takes jobs.
 
@@ -132,8 +140,8 @@ def command(options: Options, node: str | None, timeout_s: float | None, as_json
     why = ""
     try:
         with _within(limit_s):
-            examine(Connection(address, options.password))
-    except (Unhealthy, CannotConnect, ConnectionLost) as error:
+            examine(ServerConnection(address, options.password))
+    except (Unhealthy, ServerUnreachable, ServerConnectionLost) as error:
         why = str(error)
     if as_json:
         output.document({"node": str(address), "healthy": not why, "why": why or None})
@@ -142,11 +150,11 @@ def command(options: Options, node: str | None, timeout_s: float | None, as_json
     return 1 if why else 0
 
 
-def _address(options: Options, node: str | None) -> Address:
+def _address(options: ClientOptions, node: str | None) -> ServerAddress:
     if node is None:
         return options.address
     try:
         given = addresses.address(node)
     except BadAddress as error:
         raise click.BadParameter(str(error)) from None
-    return Address(given.host, given.port, None, options.encryption)
+    return ServerAddress(given.host, given.port, None, options.encryption)

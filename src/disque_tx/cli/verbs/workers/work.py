@@ -17,7 +17,7 @@ from twisted.logger import (
     textFileLogObserver,
 )
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
 from disque_tx.worker.base.errors import BadHandlers, ImportFailed
@@ -69,7 +69,7 @@ from disque_tx.worker.tasks.routes import load_handlers
 )
 @click.pass_obj
 def command(
-    options: Options | None,
+    options: ClientOptions | None,
     /,
     handlers: str,
     queues: tuple[str, ...],
@@ -86,7 +86,7 @@ def command(
     """
     sys.path.insert(0, os.getcwd())
     _log_to_stderr(LogLevel.debug if verbose else LogLevel.info)
-    given = options or Options()
+    given = options or ClientOptions()
     try:
         found = load_handlers(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}

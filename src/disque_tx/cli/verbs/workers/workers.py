@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
@@ -34,7 +34,8 @@ class ConnectedWorker:
     nodes: list[str]
 
     def joined(self, other: ConnectedWorker) -> ConnectedWorker:
-        """This worker, with another one of its connections."""
+        """This worker as its latest connection reports it, with the hosts and nodes of both
+        connections."""
         latest = min(self, other, key=lambda worker: worker.idle_s)
         return ConnectedWorker(
             latest.status,
@@ -71,7 +72,7 @@ def _listing(node: Disque) -> bytes:
 @click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 @output.as_csv
 @click.pass_obj
-def command(options: Options, as_json: bool, as_csv: bool) -> None:
+def command(options: ClientOptions, as_json: bool, as_csv: bool) -> None:
     """List the workers that are connected to the nodes of the cluster, and how much they hold.
 
     Held are the jobs that a worker has fetched and neither acknowledged nor given back, as it

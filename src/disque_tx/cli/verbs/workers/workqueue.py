@@ -18,7 +18,7 @@ from twisted.logger import (
     textFileLogObserver,
 )
 
-from disque_tx.cli.options import Options
+from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.output import Bar
 from disque_tx.cli.verbs.base.reactor import SignalHandling, run
 from disque_tx.workqueue import (
@@ -160,7 +160,7 @@ def counts(prefixes: list[KeyPrefix], redis: str) -> None:
 @click.argument("disque", metavar="disque://[:PASSWORD@]HOST[:PORT],...")
 @click.pass_obj
 def move(
-    options: Options | None,
+    options: ClientOptions | None,
     prefix: KeyPrefix,
     queue: str,
     retry_s: int,
@@ -181,7 +181,7 @@ def move(
         _log_to_stderr(LogLevel.warn)
         server = Redis.at(redis, reactor, password=environ.get("REDIS_PASSWORD"))
         source = WorkQueue(prefix, server)
-        client, member = _clients(disque, options or Options(), reactor)
+        client, member = _clients(disque, options or ClientOptions(), reactor)
         _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
         parking, bar = Parking(client, member, queue, job_options), Bar()
         mover = Mover(source, server, parking, progress=bar, waiting=_say)
@@ -203,7 +203,7 @@ def _say(text: str) -> None:
 
 
 def _clients(
-    url: str, options: Options, reactor: Any
+    url: str, options: ClientOptions, reactor: Any
 ) -> tuple[DisqueClient, Callable[[str], DisqueClient]]:
     """A client of the cluster, and what makes one of a single node."""
     from disque_tx.client import DisqueClient

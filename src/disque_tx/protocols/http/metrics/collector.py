@@ -77,7 +77,7 @@ class NodeCollector(Collector):
         self._figures = figures
 
     def describe(self) -> list[Metric]:
-        """Nothing: names are not checked by collecting everything once."""
+        """Return no descriptions: names are not checked by collecting everything once."""
         return []
 
     def collect(self) -> Iterator[Metric]:

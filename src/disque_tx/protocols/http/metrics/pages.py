@@ -62,7 +62,7 @@ def _accepted(exchange: Exchange) -> str:
 
 
 def metrics_routes() -> list[Route]:
-    """Both pages."""
+    """The routes of both pages of metrics."""
     pages = Pages()
     return [
         Route(

@@ -122,7 +122,7 @@ def _label(name: bytes) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-class Figures:
+class FigureColumns:
     """The figures of many queues, in columns: as text they would take a hundred times as much."""
 
     def __init__(self, families: list[Family]) -> None:
@@ -134,7 +134,7 @@ class Figures:
         }
 
     def add(self, queue: QueueFigures) -> None:
-        """Another queue."""
+        """Add the figures of a queue."""
         self.names.append(queue.name)
         for member, column in self.columns.items():
             value = getattr(queue, member)
@@ -146,7 +146,7 @@ async def queue_metrics(
 ) -> AsyncGenerator[bytes, None]:
     """The text of these families. All queues of a family stand together, as the format wants it, so
     the figures are collected first, of one walk over all queues."""
-    figures, share = Figures(families), Share(exchange.slices)
+    figures, share = FigureColumns(families), Share(exchange.slices)
     async for some in queues_of(exchange, PROCESSES, Asked()):
         for queue in some:
             await share.spend(wanted.cost(queue.name))

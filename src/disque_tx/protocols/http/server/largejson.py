@@ -64,7 +64,7 @@ class _Reader:
         raise ValueError("too many members")
 
     def _next(self) -> bytes:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space; empty at the end."""
         found = _SPACE.match(self._data, self._at)
         assert found is not None
         self._at = found.end()
@@ -127,5 +127,5 @@ async def read_flat(data: bytes, slices: Slices, part_bytes: int = PART_BYTES) -
 
 
 def refuse_constant(word: str) -> None:
-    """``NaN`` and the like, which are no JSON."""
+    """``NaN`` and the like, which JSON does not have."""
     raise ValueError(f"{word} is not JSON")

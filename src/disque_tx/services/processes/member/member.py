@@ -28,9 +28,9 @@ from disque_tx.services.net.hub import Hub
 from disque_tx.services.node.applied import APPLY
 from disque_tx.services.node.control import NodeControl
 from disque_tx.services.node.root import NodeRoot
-from disque_tx.services.processes.channel import Channel, Message
+from disque_tx.services.processes.channel import Message, ProcessChannel
 from disque_tx.services.processes.following import Followed
-from disque_tx.services.processes.gathering import Gathering
+from disque_tx.services.processes.gathering import FigureGathering
 from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.handover import MemberListeners
 from disque_tx.services.processes.parent.surplus import mark_path
@@ -59,11 +59,11 @@ class MemberRoot(NodeRoot):
         self._ended: Figures = {}
         self._received = 0
         self._joined = False
-        self._channel = Channel(reactor, sock, self._receive, self._orphaned)
+        self._channel = ProcessChannel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
         self.server.joining = self.server.troubled = True
-        self._gathering = Gathering(
+        self._gathering = FigureGathering(
             start.number, self.plugin_host.view, reactor, self._channel.send
         )
         self.plugin_host.processes = self._gathering
@@ -74,7 +74,7 @@ class MemberRoot(NodeRoot):
         self._take_back_leaving()
 
     def _take_back_leaving(self) -> None:
-        """This process was not wanted once, and is again."""
+        """Cancel the leave begun when ``processes`` was lowered: it was raised again."""
         mark = mark_path(self.settings)
         if not self._start.surplus and os.path.exists(mark):
             self.runtime.node.membership.set_leaving(False)
@@ -84,7 +84,7 @@ class MemberRoot(NodeRoot):
         self._end = end
 
     def make_listeners(self, hub: Hub) -> Listeners:
-        """Its own port, and those of the daemon."""
+        """Make the listeners of the process's own port and of the daemon's ports."""
         listeners = MemberListeners(self.plugin_host, self.settings, self.log, hub, self._reactor)
         listeners.own = self._start.number > 0
         self._entrances = listeners

@@ -19,7 +19,7 @@ from disque_tx.services.processes.parent.supervision import Child
 WAITING_MAX: Final = 1_000
 
 
-class Target:
+class BalanceTarget:
     """A process that takes connections. ``passed``: how many were passed to it. ``load``: how many
     clients it had when it last reported, and ``received`` how many had reached it by then."""
 
@@ -39,22 +39,23 @@ class Balance:
     """Passes connections on. While no process can take one, they wait."""
 
     def __init__(self) -> None:
-        self._targets: dict[int, Target] = {}
+        self._targets: dict[int, BalanceTarget] = {}
         self._waiting: deque[tuple[int, socket.socket]] = deque()
         self._closed = False
 
     def add(self, children: dict[int, Child]) -> None:
-        """These processes, by their numbers, take connections, beginning with those that wait."""
+        """Let these child processes, by number, take connections; waiting connections are given
+        first."""
         for number, child in children.items():
             known = self._targets.get(number)
             if known is None or known.child is not child:
-                self._targets[number] = Target(child)
+                self._targets[number] = BalanceTarget(child)
         waiting, self._waiting = self._waiting, deque()
         for entrance, sock in waiting:
             self.give(entrance, sock)
 
     def remove(self, number: int) -> None:
-        """The process takes no more."""
+        """Give the process no more connections."""
         self._targets.pop(number, None)
 
     def report(self, number: int, clients: int, received: int) -> None:

@@ -21,7 +21,7 @@ from twisted.python.failure import Failure
 
 import disque_tx
 from disque_tx.config.settings import Settings
-from disque_tx.services.processes.channel import Channel, Message, pair
+from disque_tx.services.processes.channel import Message, ProcessChannel, pair
 
 #: The word of the command line that makes the program a child; the number of its channel follows.
 WORD: Final = "--process"
@@ -34,9 +34,9 @@ _PARENT_ONLY: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 @attrs.frozen
 class Start:
-    """What a child starts with. ``settings``: its own; ``common``: those of the daemon.
-    ``number``: its own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes,
-    0 for none. ``surplus``: it is not wanted any more, and gives its jobs away."""
+    """What a child starts with. ``settings``: its own; ``common``: those of the daemon. ``number``:
+    its own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes, 0 for none.
+    ``surplus``: it is to hand its jobs to other processes and end."""
 
     settings: Settings
     common: Settings
@@ -57,7 +57,7 @@ class ChildProcess(ProcessProtocol):
         unsent: Callable[[list[tuple[Message, socket.socket]]], object],
     ) -> None:
         self.pid = 0
-        self.channel: Channel | None = None
+        self.channel: ProcessChannel | None = None
         self._receive = receive
         self._ended = ended
         self._unsent = unsent
@@ -85,7 +85,9 @@ class ChildProcess(ProcessProtocol):
             there.close()
             os.close(letter)
             os.close(null)
-        self.channel = Channel(reactor, here, lambda message, _: self._receive(message), self._lost)
+        self.channel = ProcessChannel(
+            reactor, here, lambda message, _: self._receive(message), self._lost
+        )
 
     def send(self, message: Message, sock: socket.socket | None = None) -> None:
         """Send it a message."""
@@ -110,7 +112,8 @@ class ChildProcess(ProcessProtocol):
             pass
 
     def _lost(self) -> None:
-        """Its end of the channel is gone; the process may live for a little longer."""
+        """Close the parent's end of the channel; the child closed its own, and may live a little
+        longer."""
         if self.channel is not None:
             channel, self.channel = self.channel, None
             self._unsent(channel.close())
@@ -122,7 +125,7 @@ class ChildProcess(ProcessProtocol):
         self._lost()
 
     def processEnded(self, reason: Failure) -> None:
-        """It is gone."""
+        """Report how the process ended: by a signal or with a status."""
         error: Any = reason.value
         status = getattr(error, "exitCode", None)
         number = getattr(error, "signal", None)

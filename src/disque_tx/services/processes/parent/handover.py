@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Entrance(Factory):
-    """Stands for the protocols of a port in the parent, which has none."""
+    """Placeholder for a port's protocols: the parent serves no protocol on the port itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -43,7 +43,7 @@ class _Passing:
         self._balance = balance
 
     def start(self) -> None:
-        """There is nothing to serve here."""
+        """Do nothing: the parent serves no connections itself."""
 
     def stop(self) -> None:
         """Close what was not passed on."""

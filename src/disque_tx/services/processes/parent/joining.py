@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.services.processes.parent.reports import Reports
+from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Member
 
 #: A process that still does not reach the others is used all the same.
 PATIENCE_S: Final = 10.0
 
 
-class Joining:
+class JoiningProcesses:
     """``reports``: what the processes said last. ``members``: the processes that there are."""
 
-    def __init__(self, reports: Reports, members: dict[int, Member]) -> None:
+    def __init__(self, reports: ProcessReports, members: dict[int, Member]) -> None:
         self._reports = reports
         self._members = members
         self._begun_s: dict[int, float] = {}
@@ -26,11 +26,11 @@ class Joining:
         return bool(self._begun_s)
 
     def begin(self, number: int, now_s: float) -> None:
-        """This one serves clients."""
+        """Watch a process that serves clients, until it reaches the others."""
         self._begun_s[number] = now_s
 
     def end(self, number: int) -> None:
-        """This one is gone."""
+        """Stop watching a process that has ended."""
         self._begun_s.pop(number, None)
 
     def is_over(self, number: int, now_s: float) -> bool:

@@ -38,7 +38,8 @@ class Kept:
         return figures
 
     def ended(self, number: int) -> None:
-        """It begins to count at zero."""
+        """Add the counters of an ended process to the total: its successor begins to count at
+        zero."""
         last = self._last.pop(number, None)
         if last is not None:
             self.figures = _added(self.figures or _nothing(), last)

@@ -1,4 +1,4 @@
-"""Children that are no processes, for tests of what is done with them."""
+"""Doubles of child processes, for tests of what the parent does with children."""
 
 from __future__ import annotations
 

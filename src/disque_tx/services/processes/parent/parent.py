@@ -21,7 +21,7 @@ from disque_tx import config
 from disque_tx.config.paths import os_error_text
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.bus.endpoints import first_address
-from disque_tx.services.machine.process import Watchdog, notify
+from disque_tx.services.machine.process import SystemdWatchdog, notify
 from disque_tx.services.processes import settings as shares
 from disque_tx.services.processes.channel import Message
 from disque_tx.services.processes.gathering import ENDED
@@ -33,9 +33,9 @@ from disque_tx.services.processes.parent.children import (
     environment_of_children,
 )
 from disque_tx.services.processes.parent.handover import FrontListeners
-from disque_tx.services.processes.parent.joining import Joining
+from disque_tx.services.processes.parent.joining import JoiningProcesses
 from disque_tx.services.processes.parent.kept import Kept
-from disque_tx.services.processes.parent.reports import Reports
+from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Supervision
 
 if TYPE_CHECKING:
@@ -69,19 +69,21 @@ class Parent(MultiService):
         self._balance = Balance()
         self._listeners = FrontListeners(settings, log, self._balance, reactor)
         self._supervision = Supervision(reactor, self._launch, self)
-        self._reports = Reports(settings, self._supervision.members)
+        self._reports = ProcessReports(settings, self._supervision.members)
         self._listening = False
         self._serving = False
         self._all_serve = False
         self._kept = Kept()
-        self._joining = Joining(self._reports, self._supervision.members)
+        self._joining = JoiningProcesses(self._reports, self._supervision.members)
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
         self._surplus = leftovers.surplus(settings, self._wanted)
         self._meeting_ip = shares.meeting_ip(settings)
         self._loop = LoopingCall(self._spread_reports)
         self._loop.clock = reactor
-        Watchdog(reactor, lambda: self._serving and self._supervision.alive).setServiceParent(self)
+        SystemdWatchdog(
+            reactor, lambda: self._serving and self._supervision.alive
+        ).setServiceParent(self)
         self._listeners.setServiceParent(self)
 
     # -- start -------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ class Parent(MultiService):
         return Start(mine, settings, number, self._count, extra, number in self._surplus)
 
     def _pass_again(self, number: int, unsent: list[tuple[Message, socket.socket]]) -> None:
-        """Others serve the connections that a child did not take before it ended."""
+        """Give the connections that a child had not accepted when it ended to other children."""
         self._balance.remove(number)
         for (_kind, entrance), sock in unsent:
             self._balance.give(entrance, sock)
@@ -246,7 +248,7 @@ class Parent(MultiService):
         self._send_all(["status", self._reports.host_ip, processes, self._reports.counted])
 
     def _take_connections(self, numbers: list[int]) -> None:
-        """These processes serve clients, as far as they are wanted."""
+        """Let these child processes take connections, except surplus ones."""
         members = self._supervision.members
         children = {n: members[n].child for n in numbers if n in self._wanted}
         self._balance.add({n: child for n, child in children.items() if child is not None})

@@ -22,7 +22,7 @@ class Known:
         self.report: dict[str, Any] = {}
 
 
-class Reports:
+class ProcessReports:
     """``members``: the processes that there are. ``host_ip``: the address of this host that nodes
     of other hosts use; empty while no process knows it, or when it is configured. ``counted``: the
     counters of processes that have ended."""
@@ -41,17 +41,18 @@ class Reports:
         known.launched_s = now_s
 
     def opened(self, number: int, node_id: str) -> None:
-        """Its node has this ID."""
+        """Keep the node ID of a process that has opened its ports."""
         self._known[number].id = node_id
 
     def take(self, number: int, report: dict[str, Any]) -> None:
-        """It has reported."""
+        """Keep a report of a process in place of its last one."""
         self._known[number].report = report
         if report["ip"] and not self.host_ip and not self._settings.cluster_announce_ip:
             self.host_ip = report["ip"]
 
     def ended(self, number: int) -> None:
-        """It is gone; its last report is kept until the next one, and its counters for good."""
+        """Add the counters of an ended process to the total; keep its last report until the next
+        one."""
         known = self._known.get(number)
         if known is not None and known.pid:
             known.pid = 0
@@ -66,7 +67,7 @@ class Reports:
         return {**known.report, "id": known.id} if known is not None and known.report else {}
 
     def forget(self, number: int) -> None:
-        """There will be no such process any more."""
+        """Forget a process that will not be started again."""
         self._known.pop(number, None)
 
     def for_children(self, meeting_ip: str, now_s: float) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@
    When the parent itself did not run, nobody was silent. A process that is being started may be
    silent for longer.
 4. Stopping: every process is asked to, and killed when it does not within nine seconds.
-5. A surplus process, of a number that is not wanted any more, is not started again once it was told
-   to end because it is empty.
+5. A surplus process, whose number is above ``processes``, is not started again once it was told to
+   end because it is empty.
 
 No process, clock or socket is used here but by way of the arguments.
 """
@@ -50,7 +50,7 @@ class Child(Protocol):
         """Send it a signal."""
 
 
-class Outcome(Protocol):
+class SupervisionObserver(Protocol):
     """Who is told what became of the processes."""
 
     def opened(self) -> None:
@@ -96,7 +96,9 @@ class Member:
 class Supervision:
     """``clock``: of Twisted. ``launch``: starts the process with this number."""
 
-    def __init__(self, clock: Any, launch: Callable[[int], Child], outcome: Outcome) -> None:
+    def __init__(
+        self, clock: Any, launch: Callable[[int], Child], outcome: SupervisionObserver
+    ) -> None:
         self.members: dict[int, Member] = {}
         self.stopping = False
         self._clock = clock
@@ -132,18 +134,18 @@ class Supervision:
     # -- what processes report ---------------------------------------------------------------
 
     def responded(self, number: int) -> None:
-        """A message came."""
+        """A message of a process arrived."""
         self.members[number].responded_s = self._clock.seconds()
 
     def has_opened(self, number: int) -> None:
-        """It listens."""
+        """A process listens on its ports."""
         self.members[number].opened = True
         if not self._all_opened and all(one.opened for one in self.members.values()):
             self._all_opened = True
             self._outcome.opened()
 
     def is_ready(self, number: int) -> None:
-        """It serves clients."""
+        """A process serves clients."""
         member = self.members[number]
         member.ready = True
         member.ready_s = self._clock.seconds()
@@ -152,7 +154,7 @@ class Supervision:
             self._outcome.ready()
 
     def has_failed(self, number: int, why: str) -> None:
-        """It will end for this reason."""
+        """Keep the reason why a process is about to end."""
         self.members[number].why = why
 
     def retire(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Processes that are not wanted any more, because there are fewer of them or only one.
+"""Surplus processes after ``processes`` was lowered: drained, then removed.
 
 Their nodes may have jobs. So they are started with the others, and leave the cluster: they take no
 jobs, and give those they have to whoever asks. When one is empty it is ended, the others forget its
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.machine.log import DaemonLog
 
-#: Beside the nodes file of a node that leaves because its process is not wanted any more.
+#: Beside the nodes file of a node that leaves because its process is surplus.
 _MARK: Final = ".leaving"
 #: How often in a row it must report that it is empty.
 _EMPTY_REPORTS: Final = 2
-#: How long the others may take to learn what nodes it knows.
+#: How long to wait until the remaining processes know its nodes.
 _TEACHING_S: Final = 15.0
 
 

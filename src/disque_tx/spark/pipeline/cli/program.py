@@ -10,11 +10,11 @@ from typing import Any, Final
 import attrs
 import click
 
-from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
+from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
 from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.page import report_command
-from disque_tx.spark.pipeline.runner import Runner
+from disque_tx.spark.pipeline.runner import PipelineRunner
 from disque_tx.spark.pipeline.tables.compaction import KEPT_MS, compact
 from disque_tx.spark.pipeline.transfer.export import export_command
 from disque_tx.spark.pipeline.transfer.load import load_command
@@ -37,7 +37,7 @@ def command(
     context: click.Context, master: str | None, conf: tuple[str, ...], progress: bool | None
 ) -> None:
     """Find out what happened to jobs, from the event logs of many nodes."""
-    context.obj = Runner(master or _submitted_or("local[*]"), _settings(conf), progress)
+    context.obj = PipelineRunner(master or _submitted_or("local[*]"), _settings(conf), progress)
 
 
 def _submitted_or(master: str) -> str | None:
@@ -60,7 +60,9 @@ def _settings(words: Iterable[str]) -> dict[str, str]:
 @click.option("--into", "table", required=True, help="The table; created if it does not exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
-def ingest_command(runner: Runner, events: tuple[str, ...], table: str, as_json: bool) -> None:
+def ingest_command(
+    runner: PipelineRunner, events: tuple[str, ...], table: str, as_json: bool
+) -> None:
     """Add event logs to a table, each event once.
 
     EVENTS are folders and files, of any number of nodes. Events that are in the table already are
@@ -74,7 +76,7 @@ def ingest_command(runner: Runner, events: tuple[str, ...], table: str, as_json:
         _print_ingest(report)
 
 
-def _print_ingest(report: Report) -> None:
+def _print_ingest(report: IngestReport) -> None:
     click.echo(
         f"{report.files} new files: {report.events} events, {report.new} of them new, "
         f"{report.duplicates} known already; {report.rejected} lines rejected."
@@ -100,7 +102,7 @@ def _print_ingest(report: Report) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
-def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> None:
+def compact_command(runner: PipelineRunner, table: str, kept_s: int, as_json: bool) -> None:
     """Merge small files of a table, so that it stays fast.
 
     'ingest' does this by itself when there are many. The events do not change.
@@ -129,7 +131,7 @@ def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> N
 )
 @click.option("--overwrite", is_flag=True, help="Replace what lifecycle wrote to OUT before.")
 @click.pass_obj
-def lifecycle_command(runner: Runner, /, table: str, out: str, **words: Any) -> None:
+def lifecycle_command(runner: PipelineRunner, /, table: str, out: str, **words: Any) -> None:
     """Make tables of what became of each job, and of queues and nodes over time."""
     with runner.spark() as spark:
         for path in lifecycle(spark, table, out, **words).values():
@@ -154,7 +156,7 @@ def audit_command(context: click.Context, /, table: str, as_json: bool, **words:
 
     --limit is how many jobs are listed per check.
     """
-    runner: Runner = context.obj
+    runner: PipelineRunner = context.obj
     with runner.spark() as spark:
         found = audit(spark, table, **words)
     click.echo(_as_json(found) if as_json else "\n".join(_lines(found)))

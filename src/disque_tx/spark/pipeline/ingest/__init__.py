@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
+from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
 
-__all__ = ["Report", "ingest"]
+__all__ = ["IngestReport", "ingest"]

@@ -40,7 +40,7 @@ from disque_tx.spark.pipeline.outputs import check_apart, resolved
 from disque_tx.spark.pipeline.storage import Entry, Storage
 from disque_tx.spark.pipeline.tables.commits import Commit, Span
 from disque_tx.spark.pipeline.tables.compaction import compact_if_due
-from disque_tx.spark.pipeline.tables.table import Table, is_table
+from disque_tx.spark.pipeline.tables.table import EventTable, is_table
 
 #: Starts of nodes in one batch; a log with more of them is not genuine.
 _SPANS_MAX: Final = 100_000
@@ -55,7 +55,7 @@ _BLOCK_MASK: Final = 63
 
 
 @attrs.frozen
-class Report:
+class IngestReport:
     """The result of an ingest. ``events``: read; ``new``: those that were not in the table before.
     ``unreadable``: paths of files that were rejected as a whole. ``missing``: node → how many event
     numbers are missing in the whole table."""
@@ -75,7 +75,7 @@ def ingest(
     into: str,
     step: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.time,
-) -> Report:
+) -> IngestReport:
     """Add all logs in ``paths`` that are not in the table ``into`` yet to it.
 
     ``step``: called with the name of each step when it is done, once per batch: staged, counted,
@@ -90,7 +90,7 @@ def ingest(
     paths = list(paths)
     if not is_table(storage := Storage(spark), into):
         check_apart(storage, resolved(storage, into), paths)
-    table = Table(spark, into, create=True)
+    table = EventTable(spark, into, create=True)
 
     def now_ms() -> int:
         return int(clock() * 1000)
@@ -106,7 +106,7 @@ def ingest(
     compact_if_due(table, now_ms)
     new = sum(_events(commit.spans) for commit in done)
     duplicates = sum(commit.duplicates for commit in done)
-    return Report(
+    return IngestReport(
         files=len(unread),
         events=new + duplicates,
         new=new,
@@ -139,7 +139,7 @@ class _Batch:
     def __init__(
         self,
         spark: SparkSession,
-        table: Table,
+        table: EventTable,
         files: list[Entry],
         step: Callable[[str], None],
         now_ms: Callable[[], int],
@@ -213,7 +213,7 @@ class _Batch:
         return found, sum(row.events for row in rows)
 
     def _overlapping(self, spans: list[Span]) -> list[Span]:
-        """Those that may contain events that are in the table."""
+        """The spans that may contain events that are already in the table."""
         runs = defaultdict(list)
         for commit in self._table.commits:
             for span in commit.spans:

@@ -50,7 +50,8 @@ def parsed(spark: SparkSession, paths: list[str]) -> DataFrame:
 
 
 def parsed_with_text(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """As :func:`parsed`, with each unchanged line in ``line``, and its file in ``file``."""
+    """The lines as :func:`parsed` returns them, with each unchanged line in ``line``, and its file
+    in ``file``."""
     options = {"columnNameOfCorruptRecord": CORRUPT_COLUMN}
     event = fn.from_json("value", f"{EVENTS_DDL}, {CORRUPT_COLUMN} STRING", options)
     lines = spark.read.option("recursiveFileLookup", "true").text(paths)
@@ -131,7 +132,7 @@ def _below(storage: Storage, entry: Entry, depth: int) -> Iterator[Entry]:
 
 
 def unread(logs: Iterable[Entry], commits: Iterable[Commit]) -> list[Entry]:
-    """Those that no batch has read in their present state."""
+    """The log files that no batch has read in their present state."""
     known = {tuple(known) for commit in commits for known in commit.inputs}
     return [log for log in logs if (log.path, log.size, log.changed_ms) not in known]
 

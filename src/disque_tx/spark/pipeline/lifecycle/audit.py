@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.lifecycle import nodes
 from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
 CHECKS: Final = ("lost", "retry0-twice", "delivered-after-ack", "under-replicated")
 VIOLATED: Final = "violated"
@@ -65,7 +65,7 @@ def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000
 
     :raises BadTable: when ``table`` is not a table, or of another version.
     """
-    events = Table(spark, table).events()
+    events = EventTable(spark, table).events()
     extent = Extent.of(events)
     found = jobs(events, extent).persist()
     kept = suspects(events, found, extent, last_gaps(events), skew_ms).persist()
@@ -140,7 +140,7 @@ def _any_gap(gap_ends: Mapping[str, int]) -> Column:
 
 
 def _own_gap(gap_ends: Mapping[str, int]) -> Column:
-    """The same for the node where the job was added."""
+    """Whether events of the node where the job was added are missing from after that time."""
     answer = fn.lit(False)
     for node, until_us in gap_ends.items():
         missed = (fn.col("made_on") == node) & (fn.unix_micros("added_at") < fn.lit(until_us))
@@ -220,7 +220,7 @@ def _between(blocks: DataFrame) -> DataFrame:
 
 
 def _inside(numbered: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The same within a block. Only the events of incomplete blocks are sorted."""
+    """Gaps between the events of a block. Only the events of incomplete blocks are sorted."""
     broken = blocks.where("last - first + 1 > events").select(*_BLOCK)
     row = Window.partitionBy(*_BLOCK).orderBy("seq")
     ordered = numbered.join(broken, _BLOCK, "left_semi").withColumn(

@@ -22,7 +22,7 @@ from pyspark.sql import functions as fn
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.outputs import replacing
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
 #: Tables below OUT, in the order in which they are made.
 RESULTS: Final = ("jobs", "queues", "totals", "flow", "clocks", "findings")
@@ -35,12 +35,11 @@ def lifecycle(
 
     They appear together, when all of them are complete.
 
-    :raises BadTable: when ``table`` is not a table, or of another version.
-    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
-        made.
-    :raises OutputOverlaps: when ``into`` is the table, in it, or around it.
+    :raises BadTable: when ``table`` is not a table, or of another version. :raises OutputExists:
+    when ``into`` exists and is not to be replaced, or is not a folder that this made. :raises
+    OutputOverlaps: when ``into`` is the table, in it, or around it.
     """
-    events = Table(spark, table)
+    events = EventTable(spark, table)
     with replacing(events.storage, into, [events.root], overwrite) as (target, work):
         _write(spark, events.events(), work, window_s)
     return {part: f"{target}/{part}" for part in RESULTS}

@@ -18,7 +18,7 @@ from disque_tx.spark.pipeline.ingest.ingestion import missing
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS
 from disque_tx.spark.pipeline.storage import Storage
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
 BUCKETS_MAX: Final = 60
 #: Steps of a scale of latencies, per power of ten, and at most: some 30 years.
@@ -122,7 +122,7 @@ def _reader(spark: SparkSession, out: str) -> Callable[[str], DataFrame]:
 
 def _checked(spark: SparkSession, events: str) -> Checked:
     found = audit(spark, events, limit=_SUSPECTS_MAX)
-    absent = missing(Table(spark, events).commits)
+    absent = missing(EventTable(spark, events).commits)
     return Checked(found, {node: count for node, count in absent.items() if count})
 
 

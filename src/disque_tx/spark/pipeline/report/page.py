@@ -23,7 +23,7 @@ from disque_tx.spark.pipeline.report import plots
 from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import Runner
+    from disque_tx.spark.pipeline.runner import PipelineRunner
 
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {
@@ -59,7 +59,7 @@ class CannotWrite(PipelineError):
 
 
 @attrs.frozen
-class Flow:
+class FlowMatrix:
     """A matrix of ``nodes``, the busiest ones. ``left_out``: how many others there are."""
 
     nodes: list[str]
@@ -68,7 +68,7 @@ class Flow:
     most: int
 
     @classmethod
-    def of(cls, pairs: dict[tuple[str, str], tuple[int, int]]) -> Flow:
+    def of(cls, pairs: dict[tuple[str, str], tuple[int, int]]) -> FlowMatrix:
         """From jobs exported and imported per pair."""
         weights: dict[str, int] = {}
         for pair, counts in pairs.items():
@@ -163,7 +163,7 @@ def _context(figures: Figures) -> dict[str, Any]:
             _heat("Running", "From delivery to acknowledgement.", figures.runs, axis),
         ],
         "ranges": plots.ranges(figures.totals),
-        "flow": Flow.of(figures.flow),
+        "flow": FlowMatrix.of(figures.flow),
         "gaps": sorted(missing, key=lambda gap: -gap[1])[:_GAPS_MAX],
     }
 
@@ -227,7 +227,7 @@ def _heat(
     help="How many queues, and findings of each kind, to show.",
 )
 @click.pass_obj
-def report_command(runner: Runner, /, out: str, html: Path, **words: Any) -> None:
+def report_command(runner: PipelineRunner, /, out: str, html: Path, **words: Any) -> None:
     """Make a page with plots from the tables that lifecycle wrote to OUT."""
     with runner.spark() as spark:
         report(spark, out, html, **words)

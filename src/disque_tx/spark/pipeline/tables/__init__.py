@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
-__all__ = ["Table"]
+__all__ = ["EventTable"]

@@ -80,7 +80,7 @@ class Commit:
     at_ms: int = 0
 
     def text(self) -> str:
-        """As JSON."""
+        """The commit as JSON."""
         return json.dumps({"version": VERSION, **attrs.asdict(self)}) + "\n"
 
     @classmethod
@@ -104,7 +104,7 @@ class Commit:
             raise ValueError(f"{self.staged!r} is not the name of a batch")
 
     def sized(self) -> Iterator[tuple[str, int]]:
-        """Its files with their sizes, -1 if they were not recorded."""
+        """The files of the commit with their sizes, -1 if they were not recorded."""
         return zip(self.files, self.sizes or [-1] * len(self.files), strict=True)
 
 
@@ -219,7 +219,7 @@ class CommitLog:
 
     @staticmethod
     def _newest_checkpoint(entries: Iterable[Entry]) -> tuple[int, str]:
-        """Its number and path, -1 and no path if there is none."""
+        """The number and path of the newest checkpoint, -1 and no path if there is none."""
         found = ((_CHECKPOINT.fullmatch(entry.name), entry.path) for entry in entries)
         return max(((int(match[1]), path) for match, path in found if match), default=(-1, ""))
 

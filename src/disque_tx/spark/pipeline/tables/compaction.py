@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.tables.commits import Commit
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 
 #: Smaller files are merged.
 _SMALL_BYTES: Final = 32 << 20
@@ -64,11 +64,11 @@ def compact(
     :raises BadTable: when there is no table, or its files do not match its commits.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = Table(spark, path)
+    table = EventTable(spark, path)
     return _Compaction(table, step, lambda: int(clock() * 1000), kept_ms).run(2)
 
 
-def compact_if_due(table: Table, now_ms: Callable[[], int]) -> None:
+def compact_if_due(table: EventTable, now_ms: Callable[[], int]) -> None:
     """Compact if it is due; if another process writes at this time, the next ingest does it."""
     try:
         compaction = _Compaction(table, lambda _: None, now_ms, KEPT_MS)
@@ -82,7 +82,11 @@ class _Compaction:
     """See :func:`compact`; ``now_ms``: since 1970."""
 
     def __init__(
-        self, table: Table, step: Callable[[str], None], now_ms: Callable[[], int], kept_ms: int
+        self,
+        table: EventTable,
+        step: Callable[[str], None],
+        now_ms: Callable[[], int],
+        kept_ms: int,
     ) -> None:
         self._table = table
         self._step = step
@@ -108,7 +112,7 @@ class _Compaction:
         return Compacted(merged, new, removed, len(log.live()))
 
     def _known(self, files: dict[str, int], least: int) -> dict[str, int]:
-        """The same with unknown sizes looked up, where needed; earlier versions did not record
+        """The files with unknown sizes looked up, where needed; earlier versions did not record
         them."""
         days = {_day(name) for names in self._groups(files, least) for name in names}
         sizes = dict(files)

@@ -48,7 +48,7 @@ def is_table(storage: Storage, path: str) -> bool:
     return storage.find(f"{path}/{_COMMITS}") is not None
 
 
-class Table:
+class EventTable:
     """A table of events.
 
     ``create``: whether to create it in an empty or missing folder. Files that an earlier process

@@ -17,13 +17,13 @@ from disque_tx.spark.pipeline.outputs import replacing
 from disque_tx.spark.pipeline.storage import Storage
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import Runner
+    from disque_tx.spark.pipeline.runner import PipelineRunner
 
 _DAMAGES_MAX: Final = 100
 
 
 @attrs.frozen
-class Damage:
+class FileDamage:
     """Up to where a file was read, and why no further."""
 
     file: str
@@ -40,7 +40,7 @@ class Exported:
     queues: int
     files: int
     bytes: int
-    damages: list[Damage]
+    damages: list[FileDamage]
 
 
 def export(
@@ -49,10 +49,9 @@ def export(
     """Write the jobs that nodes would load from these files to the table ``into``, which has the
     columns of the format ``disque_aof`` and appears when it is complete.
 
-    :raises BadOption: when there is no file at a path.
-    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
-        made.
-    :raises OutputOverlaps: when ``into`` is one of the paths, in it, or around it.
+    :raises BadOption: when there is no file at a path. :raises OutputExists: when ``into`` exists
+    and is not to be replaced, or is not a folder that this made. :raises OutputOverlaps: when
+    ``into`` is one of the paths, in it, or around it.
     """
     storage = Storage(spark)
     # Read where this runs, whatever file system Spark uses by itself.
@@ -68,14 +67,14 @@ def _read(spark: SparkSession, paths: Sequence[str], view: str) -> DataFrame:
     return spark.read.format("disque_aof").option("view", view).load(list(paths))
 
 
-def _damages(spark: SparkSession, paths: Sequence[str]) -> list[Damage]:
+def _damages(spark: SparkSession, paths: Sequence[str]) -> list[FileDamage]:
     """Read with the view of records: that of jobs has rows for jobs only."""
     damaged = _read(spark, paths, "records").where("damage IS NOT NULL")
     rows = damaged.select("file", "offset", "damage").orderBy("file").head(_DAMAGES_MAX)
-    return [Damage(row.file, row.offset, row.damage) for row in rows]
+    return [FileDamage(row.file, row.offset, row.damage) for row in rows]
 
 
-def _counted(jobs: DataFrame, damages: list[Damage]) -> Exported:
+def _counted(jobs: DataFrame, damages: list[FileDamage]) -> Exported:
     sums = jobs.agg(
         fn.count("*").alias("jobs"),
         fn.count_distinct("queue").alias("queues"),
@@ -90,7 +89,9 @@ def _counted(jobs: DataFrame, damages: list[Damage]) -> Exported:
 @click.option("--into", "table", required=True, help="A new folder for the table.")
 @click.option("--overwrite", is_flag=True, help="Replace what export wrote there before.")
 @click.pass_obj
-def export_command(runner: Runner, /, aof: tuple[str, ...], table: str, overwrite: bool) -> None:
+def export_command(
+    runner: PipelineRunner, /, aof: tuple[str, ...], table: str, overwrite: bool
+) -> None:
     """Make a table of the jobs in append only files.
 
     AOF are files, and folders in which all files that end with .aof are read. A damaged file is

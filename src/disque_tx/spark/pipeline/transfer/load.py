@@ -15,14 +15,14 @@ from disque_tx.spark.errors import BadColumn, NothingToRead
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.transfer.target import (
-    Target,
+    TransferTarget,
     asking_options,
     confirmed,
     target_options,
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import Runner
+    from disque_tx.spark.pipeline.runner import PipelineRunner
 
 FORMATS: Final = ("parquet", "orc", "json")
 
@@ -98,7 +98,7 @@ def _check(rows: DataFrame, table: str, column: str) -> None:
 @asking_options
 @click.pass_obj
 def load_command(
-    runner: Runner,
+    runner: PipelineRunner,
     /,
     table: str,
     queue: str,
@@ -114,7 +114,7 @@ def load_command(
     No job can be fetched before all of them have been added. Loading again adds them again.
     """
     with runner.spark() as spark:
-        target = Target.from_options(**words)
+        target = TransferTarget.from_options(**words)
         rows = bodies(spark, table, column, where, form)
     # Outside, because progress bars and a question would overwrite each other.
     if confirmed(rows.summary(queue), rows.count, target, dry_run, yes):

@@ -30,16 +30,16 @@ from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.storage import Entry, Storage
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import EventTable
 from disque_tx.spark.pipeline.transfer.target import (
-    Target,
+    TransferTarget,
     asking_options,
     confirmed,
     target_options,
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import Runner
+    from disque_tx.spark.pipeline.runner import PipelineRunner
 
 _COMMITS: Final = "_commits"
 _EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
@@ -154,7 +154,7 @@ def history(spark: SparkSession, table: str) -> DataFrame:
     if storage.find(root) is None:
         raise NothingToRead(f"{root} does not exist. Use a table of events or of exported jobs.")
     if storage.find(f"{root}/{_COMMITS}") is not None:
-        return _from_events(Table(spark, root).events())
+        return _from_events(EventTable(spark, root).events())
     exported = spark.read.parquet(root)
     if not set(exported.columns) >= _EXPORTED:
         raise BadTable(
@@ -205,7 +205,7 @@ def _columns(queue: str | None) -> list[Column]:
     return [fn.col("job_id"), name.alias("queue"), fn.col("body"), retry, ttl]
 
 
-def replay(found: Chosen, target: Target, ledger: Ledger) -> None:
+def replay(found: Chosen, target: TransferTarget, ledger: Ledger) -> None:
     """Add the jobs, all or none, and record them. RETRY and TTL of the target override those of the
     jobs.
 
@@ -251,9 +251,9 @@ def replay_command(
     TABLE is a table of events, made by ingest, or of jobs, made by export. RETRY and TTL are those
     that the jobs had, as far as they are known, unless --retry or --ttl is given.
     """
-    runner: Runner = context.obj
+    runner: PipelineRunner = context.obj
     with runner.spark() as spark:
-        target = Target.from_options(**words)
+        target = TransferTarget.from_options(**words)
         ledger = Ledger(spark, path or f"{table}/_replayed")
         if not dry_run:
             ledger.settle(unfinished)

@@ -12,11 +12,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from disque_tx.messages.limits import REPLICATE_RANGE, RETRY_RANGE
 from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.options import write_options
 from disque_tx.spark.pipeline import wording
 
-_SECONDS: Final = click.IntRange(0, (1 << 32) - 1)
+_SECONDS: Final = click.IntRange(*RETRY_RANGE)
 #: An error of the sink within the text of Spark's error.
 _CAUSE: Final = re.compile(r"disque_tx\.[\w.]+: ([^\n]+)")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ class NotWritten(PipelineError):
 
 
 @attrs.frozen
-class Target:
+class TransferTarget:
     """The nodes, and how jobs are added. ``options``: of the format ``disque``."""
 
     servers: str
@@ -46,7 +47,7 @@ class Target:
         replicate: int | None,
         retry_s: int | None,
         ttl_s: int | None,
-    ) -> Target:
+    ) -> TransferTarget:
         """From the command line.
 
         :raises BadOption: when an address or an option is invalid.
@@ -86,7 +87,7 @@ class Target:
 
 
 def target_options(command: _Command) -> _Command:
-    """Options of a command that adds jobs, which are arguments of :meth:`Target.from_options`."""
+    """Options of a command that adds jobs: arguments of :meth:`TransferTarget.from_options`."""
     for option in reversed(_options()):
         command = option(command)
     return command
@@ -105,7 +106,9 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--cacert", type=file, help="PEM file of the authorities to trust."),
         click.option("--cert", type=file, help="PEM file of the client's own certificate."),
         click.option("--key", type=file, help="PEM file of its private key."),
-        click.option("--replicate", type=click.IntRange(1, 65_535), help="Copies of each job."),
+        click.option(
+            "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies of each job."
+        ),
         click.option("--retry", "retry_s", type=_SECONDS, help="RETRY of the jobs, in seconds."),
         click.option("--ttl", "ttl_s", type=_SECONDS, help="TTL of the jobs, in seconds."),
     ]
@@ -121,7 +124,9 @@ def asking_options(command: _Command) -> _Command:
     return command
 
 
-def confirmed(lines: Iterable[str], jobs: int, target: Target, dry_run: bool, yes: bool) -> bool:
+def confirmed(
+    lines: Iterable[str], jobs: int, target: TransferTarget, dry_run: bool, yes: bool
+) -> bool:
     """Print what was found; returns whether there is something to add, and the user agrees.
 
     :raises click.Abort: when the user does not agree.

@@ -200,7 +200,7 @@ class DeadLetterTests(SlicedCase):
         for job_id in ids:
             job = node.jobs.get(job_id)
             assert job is not None
-            node.jobs.count_as(job, LOADED)
+            node.jobs.set_whereabouts(job, LOADED)
         self.assertEqual(61, self.slow("GET", self.letters).json["total"])
         self.assertEqual(61, self.slow("POST", f"{self.letters}/drop", {"all": True}).json["count"])
         self.assertEqual(0, self.slow("GET", self.letters).json["total"])

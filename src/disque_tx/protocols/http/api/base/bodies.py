@@ -44,7 +44,7 @@ class Bodies:
         self._left = BODIES_MAX
 
     def shown(self, size: int) -> int:
-        """How many bytes of the next body are shown, which has so many."""
+        """How many bytes are shown of the next body, which has ``size`` bytes."""
         return size if size <= min(BODY_MAX, max(self._left, BEGINNING)) else BEGINNING
 
     def put(self, values: dict[str, Any], beginning: bytes, size: int) -> None:
@@ -71,7 +71,7 @@ def whole_characters(data: bytes) -> bytes:
 
 
 async def queued_jobs(exchange: Exchange, places: list[Place]) -> AsyncIterator[dict[str, Any]]:
-    """These jobs in the queue of the request."""
+    """Describe these jobs of the requested queue, with the beginnings of their bodies."""
     shown, queue = Bodies(), exchange.path["queue"]
     async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
         job_id = body.place.job_id

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disque_tx.plugins.limits import (
+    DELAY_RANGE,
+    MAXLEN_RANGE,
+    REPLICATE_RANGE,
+    RETRY_RANGE,
+    TTL_RANGE,
+)
 from disque_tx.protocols.http.api.base.bodies import take_body
 from disque_tx.protocols.http.api.base.values import (
     FLAG,
@@ -21,14 +28,13 @@ from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import JOB_BODY_BYTES, Route
 
-_UINT32_MAX: Final = 2**32 - 1
 #: Members of a new job → word of ADDJOB, least, most.
 _OPTIONS: Final = {
-    "replicate": (b"REPLICATE", 1, 65_535),
-    "delay_s": (b"DELAY", 0, _UINT32_MAX),
-    "retry_s": (b"RETRY", 0, _UINT32_MAX),
-    "ttl_s": (b"TTL", 1, _UINT32_MAX),
-    "maxlen": (b"MAXLEN", 1, 2**63 - 1),
+    "replicate": (b"REPLICATE", *REPLICATE_RANGE),
+    "delay_s": (b"DELAY", *DELAY_RANGE),
+    "retry_s": (b"RETRY", *RETRY_RANGE),
+    "ttl_s": (b"TTL", *TTL_RANGE),
+    "maxlen": (b"MAXLEN", *MAXLEN_RANGE),
 }
 #: The schemas of body and options of a new job.
 JOB_MEMBERS: Final[dict[str, dict[str, Any]]] = {
@@ -63,7 +69,7 @@ def _key_words(values: dict[str, Any], key: bytes | None) -> list[bytes]:
         return []
     words = [b"UNIQUE", key]
     if seconds is not None:
-        words += [b"FOR", b"%d" % whole("unique_for_s", seconds, 1, _UINT32_MAX)]
+        words += [b"FOR", b"%d" % whole("unique_for_s", seconds, *TTL_RANGE)]
     return [*words, b"WITHNEW"]
 
 

@@ -94,7 +94,7 @@ async def _letters(exchange: Exchange, count: int) -> tuple[list[Place], Asked]:
 
 
 async def _at_holders(exchange: Exchange, letters: list[Place]) -> list[Place]:
-    """The same, but for those that another process has more to do with."""
+    """The dead letters, each at the process that holds it."""
     if not several(exchange, PROCESSES):
         return letters
     known, _asked = await holders(exchange, [letter.job_id for letter in letters])

@@ -94,8 +94,8 @@ def _next(number: int, after: bytes, count: int) -> bytes:
 
 async def _found(exchange: Exchange, node: bytes, after: bytes) -> tuple[list[bytes], bytes]:
     """The IDs of jobs, and the cursor to go on with. Rare jobs are not looked for without end: the
-    command passes over so many others for each that is asked for. A process that is away is passed
-    over."""
+    command passes over a limited number of others for each that is asked for. A process that is
+    away is passed over."""
     state, count = str(exchange.word("state")), exchange.number("count")
     ids = list[bytes]()
     words = [exchange.path["queue"]]
@@ -116,8 +116,8 @@ async def _found(exchange: Exchange, node: bytes, after: bytes) -> tuple[list[by
 async def _shown(
     exchange: Exchange, node: bytes, ids: list[bytes]
 ) -> AsyncIterator[dict[str, Any]]:
-    """These jobs, as far as they are still there. Those with long bodies, which are cut, may be
-    many: only so many are asked for at once."""
+    """Jobs with these IDs that still exist, with their bodies cut. A limited number is asked for at
+    once, because the bodies may be long."""
     share, shown = Share(exchange.slices), Bodies()
     of = source(exchange, node) if several(exchange, PROCESSES) else {}
     places = [Place(node, job_id) for job_id in ids]

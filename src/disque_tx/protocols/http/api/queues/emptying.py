@@ -93,7 +93,7 @@ async def _waiting(exchange: Exchange) -> list[tuple[bytes, int, list[bytes]]]:
 
 
 async def _by_holder(exchange: Exchange, ids: list[bytes]) -> list[tuple[bytes, int, list[bytes]]]:
-    """These jobs, some at a time, at the processes that have to do with them."""
+    """Group the jobs by the process that holds them, in parts of limited size."""
     found, _asked = await holders(exchange, ids)
     at: dict[bytes, list[bytes]] = {}
     for job_id, nodes in zip(ids, found, strict=True):
@@ -107,7 +107,7 @@ async def _by_holder(exchange: Exchange, ids: list[bytes]) -> list[tuple[bytes, 
 
 
 def emptying_routes() -> list[Route]:
-    """Both operations."""
+    """The routes that empty a queue and that move its jobs."""
     queue = f"{ROOT}/queues/{{queue}}"
     return [
         Route(

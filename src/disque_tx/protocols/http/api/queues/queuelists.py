@@ -64,7 +64,7 @@ class JoinedQueues:
             column[place] = column[place] + number if join is None else join(column[place], number)
 
     def pages(self) -> Iterator[list[QueueFigures]]:
-        """All of them, some at a time."""
+        """All queues, in pages of limited size."""
         for start in range(0, len(self._names), _PAGE):
             end = min(start + _PAGE, len(self._names))
             yield [self._figures(place) for place in range(start, end)]
@@ -77,7 +77,7 @@ class JoinedQueues:
 
 
 def joined_queue(rows: list[list[Any]]) -> QueueFigures:
-    """One queue of several nodes."""
+    """The figures of a queue, added up over several nodes."""
     queues = JoinedQueues()
     for row in rows:
         queues.add(set(), row)
