@@ -8,7 +8,9 @@
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
 #   make test T=MODULES       only these tests, such as T=tests.core.delivery.test_acks
-#   make test                 all stages below; goes on to the end, then lists what failed
+#   make test                 both gates below, the second if the first passes: 25 min
+#   make gate-1               what every change must pass, most of it in one process: 12 min
+#   make gate-2               clusters of processes, Spark, frameworks: 13 min
 #   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=, MUTATION_S=
@@ -18,18 +20,21 @@
 #   make spark-kill           a stream, and a table that is compacted, killed twenty times each
 #   make clean                removes environments and what was built
 #
-# Stages of `make test`, and about how long each takes on two cores, environment made:
+# Stages of the first gate, and about how long each takes on two cores, environment made:
 #   make lint                 ruff: 2 s
 #   make types                mypy --strict: 20 s
 #   make docs                 the links of the documentation: 1 s
 #   make unit                 unit tests on the plain package: 2 min
 #   make mutants              planted defects, which the simulator must find: 40 s
 #   make acceptance           real processes: 1.5 min
-#   make acceptance-cluster   clusters of real processes: 11 to 14 min
-#   make spark                everything with Spark: up to 17 min
 #   make sim-some             65 simulated clusters: 1 min
 #   make unit-compiled        unit tests on the compiled package: 2 min
-#   make acceptance-compiled  real processes, compiled: 5 min
+#   make acceptance-compiled  real processes, compiled: 3 min
+#
+# Stages of the second gate:
+#   make spark                everything with Spark: 12 min
+#   make acceptance-cluster   clusters of real processes, two at a time: 7 min
+#   make frameworks           workers and producers of frameworks, as processes: 3 min
 #
 # To measure it:
 #   make bench                speed and memory beside redis-server (needs cc and redis-server)
@@ -62,8 +67,8 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline demo-frameworks quick test coverage sim mutation fuzz framework-kills framework-older spark-kill clean
-.PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
+.PHONY: help demo demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean clear-results run-gate-1 run-gate-2
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
 help:
@@ -115,9 +120,11 @@ demo-frameworks: $(VENV)/.made-test
 	    echo "== $$name"; PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/run.py $$name || exit 1; \
 	done
 
-# Two of these run at the same time, and Spark, which takes longest, from the beginning.
-LONG_STAGES = spark acceptance-cluster unit acceptance mutants sim-some \
-    $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled)
+# Two stages run at the same time, and those that take longest from the beginning.
+GATE_1 = unit $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled) acceptance mutants sim-some
+GATE_2 = spark acceptance-cluster frameworks
+# What both need, made before the time of any stage begins.
+READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
 ifdef T
 # Only these tests, with the environment that they need, and shown one by one.
@@ -125,20 +132,36 @@ test: override JOBS :=
 test: $(VENV)/.made-$(if $(findstring spark,$(T)),test,quick)
 	PYTHONPATH=$(CURDIR)/src; export PYTHONPATH; $(if $(findstring mutants,$(T)),PYTHONHASHSEED=0; export PYTHONHASHSEED;) $(call TRIAL,build/trial-some,$(T))
 else
-# Goes on to its end, and then lists what failed. Each stage shows its output when it ends.
-test: $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
-	@mkdir -p build; rm -f build/*.tally build/failed; \
-	$(MAKE) --no-print-directory --keep-going stage-lint stage-types stage-docs; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LONG_STAGES:%=stage-%); \
-	$(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
-	$(BIN)/python -m tests.tally || status=1; \
-	test ! -e build/failed || { echo "These stages failed:" $$(cat build/failed); exit 1; }; \
-	exit $${status:-0}
+test: clear-results
+	@$(MAKE) --no-print-directory run-gate-1
+	@$(MAKE) --no-print-directory run-gate-2
+
+gate-1 gate-2: clear-results
+	@$(MAKE) --no-print-directory run-$@
+
+clear-results:
+	@rm -f build/*.tally build/stages
+
+# Every stage of a gate runs, whatever fails, and shows its output when it ends. At the end, all stages
+# until now are listed, and the tests that failed.
+SUMMARY = $(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
+	cat build/stages; $(BIN)/python -m tests.tally && ! grep --quiet failed build/stages
+
+run-gate-1: $(READY)
+	@mkdir -p build; \
+	$(MAKE) --no-print-directory $(patsubst %,stage-%,lint types docs); \
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_1:%=stage-%); \
+	$(SUMMARY)
+
+run-gate-2: $(READY)
+	@mkdir -p build; \
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_2:%=stage-%); \
+	$(SUMMARY)
 
 stage-%:
-	@begun=$$(date +%s); \
-	$(MAKE) --no-print-directory $* || echo $* >> build/failed; \
-	echo "$*: $$(($$(date +%s) - begun)) s"
+	@begun=$$(date +%s); result=passed; \
+	$(MAKE) --no-print-directory $* || result=failed; \
+	echo "$*: $$result, $$(($$(date +%s) - begun)) s" | tee -a build/stages
 endif
 
 lint: $(VENV)/.made-test
@@ -148,8 +171,8 @@ lint: $(VENV)/.made-test
 types: $(VENV)/.made-test
 	$(BIN)/mypy src tests
 
-# The clusters are a package of their own: several daemons each, and no two at a time.
-ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py))) tests.acceptance.integrations
+# Tests with single processes, or with a few.
+ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
 TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
 # The daemon is tested plain and compiled; what only uses one, and is not compiled itself, once.
 DAEMON := $(addprefix tests.acceptance.test_,connections durability eventlog libraries listening logfiles process protocols transcripts)
@@ -184,10 +207,14 @@ unit-compiled: $(COMPILED)/.made
 acceptance-compiled: $(COMPILED)/.made
 	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,$(ACCEPTANCE))
 
-# On the compiled package if there can be one. Without jobs, so that what the tests print is seen.
-acceptance-cluster: override JOBS :=
+# On the compiled package if there can be one. Two clusters at a time: each job has its own, and claims
+# their ports.
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes)
+
+# Task queues of others on Disque; on the compiled package if there can be one.
+frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-frameworks,tests.acceptance.integrations)
 
 # Spark looks for formats in folders of the path only, which an editable installation is none of.
 ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
