@@ -67,7 +67,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean clear-results run-gate-1 run-gate-2
+.PHONY: help demo demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
