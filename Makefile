@@ -47,7 +47,7 @@
 #
 # To publish it:
 #   make site                 the documentation as a static site, in build/site: 30 s
-#   make dist                 an sdist and wheels in dist, installed elsewhere and tried out: 3 min
+#   make dist                 an sdist, and wheels for every Python here, each tried out: 2 min for a Python
 #
 # `make help` prints this list.
 
@@ -327,21 +327,38 @@ site: $(VENV)/.made-quick $(VENV)/.made-site
 	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
 	@echo "Open build/site/index.html in a browser."
 
-# All wheels are built from the sdist, which so proves to be complete. Each is installed into an empty
-# environment, where nothing of the tree is at hand, and works there.
+# Interpreters for which wheels are compiled: those of the supported versions that are found here.
+PYTHONS ?= $(shell for version in 3.11 3.12 3.13 3.14; do \
+    for python in python$$version $(HOME)/.pyenv/versions/$$version*/bin/python; do \
+        "$$python" -c 'import os, sys, sysconfig; open(sysconfig.get_path("include") + "/Python.h"); print(os.path.realpath(sys.executable))' 2> /dev/null && break; \
+    done; done; true)
+
+# All wheels are built from the sdist, which so proves to be complete. auditwheel names the oldest glibc
+# with which a compiled one works. Each is installed into an empty environment, where nothing of the tree
+# is at hand, and works there, on the interpreter that it is for.
 dist: $(VENV)/.made-dist
-	rm -rf dist
+	rm -rf dist build/wheels
 	DISQUE_TX_COMPILE=0 $(BIN)/python -m build
-	$(if $(filter 1,$(CAN_COMPILE)),DISQUE_TX_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist dist/*.tar.gz)
+	$(if $(filter 1,$(CAN_COMPILE)),@for python in $(PYTHONS); do \
+	    echo "== compiled for $$python"; \
+	    rm -rf build/builder && $$python -m venv build/builder || exit 1; \
+	    DISQUE_TX_COMPILE=1 build/builder/bin/pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels dist/*.tar.gz || exit 1; \
+	    PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl || exit 1; \
+	    rm -rf build/wheels build/builder; \
+	done)
 	$(BIN)/twine check --strict dist/*
 	@for wheel in $(CURDIR)/dist/*.whl; do \
-	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
 	    echo "== $$wheel"; \
-	    $(PYTHON) -m venv $$folder/venv && cd $$folder || exit 1; \
+	    python=$(PYTHON); \
+	    for one in $(PYTHONS); do \
+	        case $$wheel in *-$$($$one -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*) python=$$one;; esac; \
+	    done; \
+	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
+	    $$python -m venv $$folder/venv && cd $$folder || exit 1; \
 	    venv/bin/pip --disable-pip-version-check --quiet install $$wheel || exit 1; \
 	    venv/bin/disque-server --version && venv/bin/disque --version || exit 1; \
 	    venv/bin/twistd --help | grep -w disque || exit 1; \
-	    venv/bin/python -m disque_tx.cli.programs.demo || exit 1; \
+	    venv/bin/python -m disque_tx.cli.programs.demo < /dev/null || exit 1; \
 	    cd $(CURDIR); rm -rf $$folder; \
 	done
 	@ls -l dist

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -53,3 +55,32 @@ class ToxTests(SynchronousTestCase):
         packages -= {"tests.acceptance", "tests.fuzz", "tests.mutants", "tests.spark"}
         modules = {f"tests.{path.stem}" for path in tests.glob("test_*.py")}
         self.assertEqual(sorted(packages | modules), sorted(tox["unit"]["tests"].split()))
+
+
+class WheelTests(SynchronousTestCase):
+    """The wheels of a release."""
+
+    def setUp(self) -> None:
+        """Read what the release builds."""
+        project = tomllib.loads((_ROOT / "pyproject.toml").read_text())
+        self.built = project["tool"]["cibuildwheel"]
+        self.workflow = (_ROOT / ".github/workflows/release.yml").read_text()
+
+    def test_every_python(self) -> None:
+        """Nobody with a supported Python has to compile."""
+        setup = (_ROOT / "setup.cfg").read_text()
+        versions = re.findall(r"Programming Language :: Python :: 3\.(\d+)", setup)
+        self.assertEqual([f"cp3{minor}-manylinux_*" for minor in versions], self.built["build"])
+        self.assertEqual("1", self.built["environment"]["DISQUE_TX_COMPILE"])
+
+    def test_tried(self) -> None:
+        """A wheel that cannot start a node is not published."""
+        self.assertIn("python -m disque_tx.cli.programs.demo", self.built["test-command"])
+
+    def test_trusted(self) -> None:
+        """Only an approved job may publish, and there is no password that could be stolen."""
+        before, _, publish = self.workflow.partition("  publish:\n")
+        self.assertNotIn("id-token: write", before)
+        for line in ("environment: release", "id-token: write", "needs: [sdist, wheels]"):
+            self.assertIn(line, publish)
+        self.assertNotIn("secrets.", self.workflow)
