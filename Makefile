@@ -1,7 +1,7 @@
 # Everything works from a fresh clone: the environments are made when they are needed.
 #
 # To see it work:
-#   make demo                 a daemon, a producer and a worker for some seconds
+#   make demo                 a daemon, a producer and a worker for 6 s; in a terminal until Ctrl-C
 #   make demo-pipeline        three daemons, their events, and a report on them
 #   make demo-frameworks      a shop in Celery, Django, Django-Q2, dramatiq and taskiq: 40 s
 #
@@ -77,6 +77,7 @@ help:
 # -- environments ------------------------------------------------------------------------------
 
 $(VENV)/.made: setup.cfg setup.py pyproject.toml
+	@echo "Making an environment in $(VENV): one to two minutes, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable .
 	touch $@
@@ -107,8 +108,11 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 
 # -- what people run ---------------------------------------------------------------------------
 
-demo: $(VENV)/.made
+demo: say-demo $(VENV)/.made
 	@$(BIN)/python -m disque_tx.cli.programs.demo
+
+say-demo:
+	@test -e $(VENV)/.made || echo "A daemon, a producer and a worker will run for 6 seconds. Their environment is made first."
 
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
 demo-pipeline: $(VENV)/.made-spark
