@@ -59,7 +59,8 @@ BIN := $(VENV)/bin
 COMPILED := build/compiled
 BENCH_VENV := build/bench
 JOBS ?= 2
-CAN_COMPILE = $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))')
+# Found out once: starting Python takes its time, and every rule about the compiled package asks.
+CAN_COMPILE = $(eval CAN_COMPILE := $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))'))$(CAN_COMPILE)
 SOURCES := $(shell find src twisted -name '*.py' -o -name py.typed) setup.py setup.cfg pyproject.toml
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
