@@ -213,9 +213,10 @@ acceptance-compiled: $(COMPILED)/.made
 	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,$(ACCEPTANCE))
 
 # On the compiled package if there can be one. Two clusters at a time: each job has its own, and claims
-# their ports.
+# their ports. What tests print, such as how many jobs went through a failing cluster, is shown in the end.
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes); \
+	status=$$?; cat build/trial-acceptance-cluster/*/err.log; exit $$status
 
 # Task queues of others on Disque; on the compiled package if there can be one.
 frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
