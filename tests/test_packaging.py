@@ -84,3 +84,30 @@ class WheelTests(SynchronousTestCase):
         for line in ("environment: release", "id-token: write", "needs: [sdist, wheels]"):
             self.assertIn(line, publish)
         self.assertNotIn("secrets.", self.workflow)
+
+
+class GateTests(SynchronousTestCase):
+    """The gates of the Makefile."""
+
+    def setUp(self) -> None:
+        """Read the Makefile."""
+        self.text = (_ROOT / "Makefile").read_text()
+
+    def gate(self, number: int) -> list[str]:
+        """The stages of a gate that run side by side."""
+        (line,) = re.findall(rf"^GATE_{number} = (.*)$", self.text, re.MULTILINE)
+        return re.sub(r"\$\(if \$\(filter[^)]*\)\)?,([^)]*)\)", r"\1", line).split()
+
+    def test_every_stage(self) -> None:
+        """A stage in the list for contributors is a stage of its gate, so that nothing is left
+        untested."""
+        head = self.text.partition("\n\n")[0]
+        _, first, second = re.split(r"# Stages of the \w+ gate", head.partition("# To measure")[0])
+        listed = [re.findall(r"#   make ([\w-]+)", part) for part in (first, second)]
+        self.assertEqual(sorted(["lint", "types", "docs", *self.gate(1)]), sorted(listed[0]))
+        self.assertEqual(sorted(self.gate(2)), sorted(listed[1]))
+
+    def test_every_acceptance_test(self) -> None:
+        """Tests in a new folder are not forgotten."""
+        for path in (_ROOT / "tests/acceptance").glob("*/__init__.py"):
+            self.assertRegex(self.text, rf"tests\.acceptance\.{path.parent.name}\b")
