@@ -8,9 +8,9 @@
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
 #   make test T=MODULES       only these tests, such as T=tests.core.delivery.test_acks
-#   make test                 both gates below, the second if the first passes: 25 min
-#   make gate-1               what every change must pass, most of it in one process: 12 min
-#   make gate-2               clusters of processes, Spark, frameworks: 13 min
+#   make test                 both gates below, the second if the first passes; should end within 25 min
+#   make gate-1               what every change must pass, on two cores within 12 min
+#   make gate-2               clusters of processes, Spark, frameworks
 #   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=, MUTATION_S=
@@ -29,12 +29,12 @@
 #   make acceptance           real processes: 1.5 min
 #   make sim-some             65 simulated clusters: 1 min
 #   make unit-compiled        unit tests on the compiled package: 2 min
-#   make acceptance-compiled  real processes, compiled: 3 min
+#   make acceptance-compiled  real processes, compiled: 2 to 4 min
 #
 # Stages of the second gate:
-#   make spark                everything with Spark: 12 min
-#   make acceptance-cluster   clusters of real processes, two at a time: 7 min
-#   make frameworks           workers and producers of frameworks, as processes: 3 min
+#   make spark                everything with Spark: up to 17 min
+#   make acceptance-cluster   clusters of real processes, two at a time: 6 to 10 min
+#   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min
 #
 # To measure it:
 #   make bench                speed and memory beside redis-server (needs cc and redis-server)
