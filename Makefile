@@ -1,14 +1,16 @@
 # Everything works from a fresh clone: the environments are made when they are needed.
 #
 # To see it work:
-#   make demo                 a daemon, a producer and a worker for some seconds
+#   make demo                 a daemon, a producer and a worker for 6 s; in a terminal until Ctrl-C
 #   make demo-pipeline        three daemons, their events, and a report on them
 #   make demo-frameworks      a shop in Celery, Django, Django-Q2, dramatiq and taskiq: 40 s
 #
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
 #   make test T=MODULES       only these tests, such as T=tests.core.delivery.test_acks
-#   make test                 all stages below; goes on to the end, then lists what failed
+#   make test                 both gates below, the second if the first passes; should end within 25 min
+#   make gate-1               what every change must pass, on two cores within 12 min
+#   make gate-2               clusters of processes, Spark, frameworks
 #   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=, MUTATION_S=
@@ -18,18 +20,21 @@
 #   make spark-kill           a stream, and a table that is compacted, killed twenty times each
 #   make clean                removes environments and what was built
 #
-# Stages of `make test`, and about how long each takes on two cores, environment made:
+# Stages of the first gate, and about how long each takes on two cores, environment made:
 #   make lint                 ruff: 2 s
 #   make types                mypy --strict: 20 s
 #   make docs                 the links of the documentation: 1 s
 #   make unit                 unit tests on the plain package: 2 min
 #   make mutants              planted defects, which the simulator must find: 40 s
 #   make acceptance           real processes: 1.5 min
-#   make acceptance-cluster   clusters of real processes: 11 to 14 min
-#   make spark                everything with Spark: up to 17 min
 #   make sim-some             65 simulated clusters: 1 min
 #   make unit-compiled        unit tests on the compiled package: 2 min
-#   make acceptance-compiled  real processes, compiled: 5 min
+#   make acceptance-compiled  real processes, compiled: 2 to 4 min
+#
+# Stages of the second gate:
+#   make spark                everything with Spark: up to 17 min
+#   make acceptance-cluster   clusters of real processes, two at a time: 6 to 10 min
+#   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min
 #
 # To measure it:
 #   make bench                speed and memory beside redis-server (needs cc and redis-server)
@@ -42,7 +47,7 @@
 #
 # To publish it:
 #   make site                 the documentation as a static site, in build/site: 30 s
-#   make dist                 an sdist and wheels in dist, installed elsewhere and tried out: 3 min
+#   make dist                 an sdist, and wheels for every Python here, each tried out: 2 min for a Python
 #
 # `make help` prints this list.
 
@@ -54,7 +59,8 @@ BIN := $(VENV)/bin
 COMPILED := build/compiled
 BENCH_VENV := build/bench
 JOBS ?= 2
-CAN_COMPILE = $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))')
+# Found out once: starting Python takes its time, and every rule about the compiled package asks.
+CAN_COMPILE = $(eval CAN_COMPILE := $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))'))$(CAN_COMPILE)
 SOURCES := $(shell find src twisted -name '*.py' -o -name py.typed) setup.py setup.cfg pyproject.toml
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
@@ -62,8 +68,8 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline demo-frameworks quick test coverage sim mutation fuzz framework-kills framework-older spark-kill clean
-.PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
+.PHONY: help demo demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
 help:
@@ -72,6 +78,7 @@ help:
 # -- environments ------------------------------------------------------------------------------
 
 $(VENV)/.made: setup.cfg setup.py pyproject.toml
+	@echo "Making an environment in $(VENV): one to two minutes, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable .
 	touch $@
@@ -102,8 +109,11 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 
 # -- what people run ---------------------------------------------------------------------------
 
-demo: $(VENV)/.made
+demo: say-demo $(VENV)/.made
 	@$(BIN)/python -m disque_tx.cli.programs.demo
+
+say-demo:
+	@test -e $(VENV)/.made || echo "A daemon, a producer and a worker will run for 6 seconds. Their environment is made first."
 
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
 demo-pipeline: $(VENV)/.made-spark
@@ -115,9 +125,11 @@ demo-frameworks: $(VENV)/.made-test
 	    echo "== $$name"; PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/run.py $$name || exit 1; \
 	done
 
-# Two of these run at the same time, and Spark, which takes longest, from the beginning.
-LONG_STAGES = spark acceptance-cluster unit acceptance mutants sim-some \
-    $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled)
+# Two stages run at the same time, and those that take longest from the beginning.
+GATE_1 = unit $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled) acceptance mutants sim-some
+GATE_2 = spark acceptance-cluster frameworks
+# What both need, made before the time of any stage begins.
+READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
 ifdef T
 # Only these tests, with the environment that they need, and shown one by one.
@@ -125,20 +137,36 @@ test: override JOBS :=
 test: $(VENV)/.made-$(if $(findstring spark,$(T)),test,quick)
 	PYTHONPATH=$(CURDIR)/src; export PYTHONPATH; $(if $(findstring mutants,$(T)),PYTHONHASHSEED=0; export PYTHONHASHSEED;) $(call TRIAL,build/trial-some,$(T))
 else
-# Goes on to its end, and then lists what failed. Each stage shows its output when it ends.
-test: $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
-	@mkdir -p build; rm -f build/*.tally build/failed; \
-	$(MAKE) --no-print-directory --keep-going stage-lint stage-types stage-docs; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LONG_STAGES:%=stage-%); \
-	$(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
-	$(BIN)/python -m tests.tally || status=1; \
-	test ! -e build/failed || { echo "These stages failed:" $$(cat build/failed); exit 1; }; \
-	exit $${status:-0}
+test: clear-results
+	@$(MAKE) --no-print-directory run-gate-1
+	@$(MAKE) --no-print-directory run-gate-2
+
+gate-1 gate-2: clear-results
+	@$(MAKE) --no-print-directory run-$@
+
+clear-results:
+	@rm -f build/*.tally build/stages
+
+# Every stage of a gate runs, whatever fails, and shows its output when it ends. At the end, all stages
+# until now are listed, and the tests that failed.
+SUMMARY = $(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
+	cat build/stages; $(BIN)/python -m tests.tally && ! grep --quiet failed build/stages
+
+run-gate-1: $(READY)
+	@mkdir -p build; \
+	$(MAKE) --no-print-directory $(patsubst %,stage-%,lint types docs); \
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_1:%=stage-%); \
+	$(SUMMARY)
+
+run-gate-2: $(READY)
+	@mkdir -p build; \
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_2:%=stage-%); \
+	$(SUMMARY)
 
 stage-%:
-	@begun=$$(date +%s); \
-	$(MAKE) --no-print-directory $* || echo $* >> build/failed; \
-	echo "$*: $$(($$(date +%s) - begun)) s"
+	@begun=$$(date +%s); result=passed; \
+	$(MAKE) --no-print-directory $* || result=failed; \
+	echo "$*: $$result, $$(($$(date +%s) - begun)) s" | tee -a build/stages
 endif
 
 lint: $(VENV)/.made-test
@@ -148,8 +176,8 @@ lint: $(VENV)/.made-test
 types: $(VENV)/.made-test
 	$(BIN)/mypy src tests
 
-# The clusters are a package of their own: several daemons each, and no two at a time.
-ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py))) tests.acceptance.integrations
+# Tests with single processes, or with a few.
+ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
 TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
 # The daemon is tested plain and compiled; what only uses one, and is not compiled itself, once.
 DAEMON := $(addprefix tests.acceptance.test_,connections durability eventlog libraries listening logfiles process protocols transcripts)
@@ -184,10 +212,15 @@ unit-compiled: $(COMPILED)/.made
 acceptance-compiled: $(COMPILED)/.made
 	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,$(ACCEPTANCE))
 
-# On the compiled package if there can be one. Without jobs, so that what the tests print is seen.
-acceptance-cluster: override JOBS :=
+# On the compiled package if there can be one. Two clusters at a time: each job has its own, and claims
+# their ports. What tests print, such as how many jobs went through a failing cluster, is shown in the end.
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes); \
+	status=$$?; cat build/trial-acceptance-cluster/*/err.log; exit $$status
+
+# Task queues of others on Disque; on the compiled package if there can be one.
+frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-frameworks,tests.acceptance.integrations)
 
 # Spark looks for formats in folders of the path only, which an editable installation is none of.
 ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
@@ -300,21 +333,38 @@ site: $(VENV)/.made-quick $(VENV)/.made-site
 	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
 	@echo "Open build/site/index.html in a browser."
 
-# All wheels are built from the sdist, which so proves to be complete. Each is installed into an empty
-# environment, where nothing of the tree is at hand, and works there.
+# Interpreters for which wheels are compiled: those of the supported versions that are found here.
+PYTHONS ?= $(shell for version in 3.11 3.12 3.13 3.14; do \
+    for python in python$$version $(HOME)/.pyenv/versions/$$version*/bin/python; do \
+        "$$python" -c 'import os, sys, sysconfig; open(sysconfig.get_path("include") + "/Python.h"); print(os.path.realpath(sys.executable))' 2> /dev/null && break; \
+    done; done; true)
+
+# All wheels are built from the sdist, which so proves to be complete. auditwheel names the oldest glibc
+# with which a compiled one works. Each is installed into an empty environment, where nothing of the tree
+# is at hand, and works there, on the interpreter that it is for.
 dist: $(VENV)/.made-dist
-	rm -rf dist
+	rm -rf dist build/wheels
 	DISQUE_TX_COMPILE=0 $(BIN)/python -m build
-	$(if $(filter 1,$(CAN_COMPILE)),DISQUE_TX_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist dist/*.tar.gz)
+	$(if $(filter 1,$(CAN_COMPILE)),@for python in $(PYTHONS); do \
+	    echo "== compiled for $$python"; \
+	    rm -rf build/builder && $$python -m venv build/builder || exit 1; \
+	    DISQUE_TX_COMPILE=1 build/builder/bin/pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels dist/*.tar.gz || exit 1; \
+	    PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl || exit 1; \
+	    rm -rf build/wheels build/builder; \
+	done)
 	$(BIN)/twine check --strict dist/*
 	@for wheel in $(CURDIR)/dist/*.whl; do \
-	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
 	    echo "== $$wheel"; \
-	    $(PYTHON) -m venv $$folder/venv && cd $$folder || exit 1; \
+	    python=$(PYTHON); \
+	    for one in $(PYTHONS); do \
+	        case $$wheel in *-$$($$one -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*) python=$$one;; esac; \
+	    done; \
+	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
+	    $$python -m venv $$folder/venv && cd $$folder || exit 1; \
 	    venv/bin/pip --disable-pip-version-check --quiet install $$wheel || exit 1; \
 	    venv/bin/disque-server --version && venv/bin/disque --version || exit 1; \
 	    venv/bin/twistd --help | grep -w disque || exit 1; \
-	    venv/bin/python -m disque_tx.cli.programs.demo || exit 1; \
+	    venv/bin/python -m disque_tx.cli.programs.demo < /dev/null || exit 1; \
 	    cd $(CURDIR); rm -rf $$folder; \
 	done
 	@ls -l dist

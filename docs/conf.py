@@ -50,7 +50,7 @@ html_copy_source = False
 html_theme_options = {"top_of_page_buttons": []}
 copybutton_prompt_text = "$ "
 
-_SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
+_SECTION = re.compile(r"^###? (.*)$", re.MULTILINE)
 #: A list item that is a link, or a row of a table with a link in its first two columns.
 _ITEM = re.compile(
     r"^(?:- |\|[^|]*\| ?)\[[^\]]*\]\(([^)#:\s]+\.(?:md|rst))(?:#[^)]*)?\)", re.MULTILINE
@@ -58,7 +58,8 @@ _ITEM = re.compile(
 
 
 def navigate(_app: Sphinx, page: str, source: list[str]) -> None:
-    """The lists and tables of an index are its part of the navigation, a group per heading."""
+    """The lists and tables of an index are its part of the navigation, a group per heading that has
+    one."""
     if not page.endswith("/index"):
         return
     _, *sections = _SECTION.split(source[0])

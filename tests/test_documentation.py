@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from disque_tx.config.settings import DEFAULTS
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _REFERENCE: Final = _ROOT / "docs" / "reference"
 _PYTHON: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_GUIDE: Final = re.compile(r"^- \[[^\]]*\]\(how-to/([^)]*)\)", re.MULTILINE)
 _OPTION: Final = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 
@@ -96,6 +98,20 @@ class ReferenceTests(SynchronousTestCase):
             for option in _OPTION.findall(re.split(r"\s{2,}", line.strip())[0])
         }
         self.assertEqual(in_usage, documented)
+
+
+class HowToTests(SynchronousTestCase):
+    """The groups of how-to guides in the index."""
+
+    def test_every_guide_in_one_group(self) -> None:
+        """A reader with a goal finds its guide among a few, not among all."""
+        text = (_ROOT / "docs/index.md").read_text()
+        chapter = text.partition("## How-to guides\n")[2].partition("\n## ")[0]
+        groups = [_GUIDE.findall(group) for group in chapter.split("\n### ")[1:]]
+        self.assertEqual(7, len(groups))
+        guides = [page.name for page in (_ROOT / "docs/how-to").glob("*.md")]
+        self.assertEqual(sorted(guides), sorted(chain(*groups)))
+        self.assertLessEqual(max(map(len, groups)), 10)
 
 
 class MakefileTests(SynchronousTestCase):

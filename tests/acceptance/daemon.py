@@ -31,21 +31,29 @@ BUS_OFFSET = 10_000
 SOURCE = Path(disque_tx.__file__).resolve().parents[1]
 #: Below the range from which the system takes ports for outgoing connections.
 _PORTS = range(12_000, 22_000)
-#: Ports that this process took, each with a lock on a file, which ends with the process.
-_CLAIMS: dict[int, IO[bytes]] = {}
+#: Ports that this process took.
+_CLAIMED: set[int] = set()
+#: The file with the locks of all claims, once it is open. It stays open: closing it ends the locks.
+_LOCKS: list[IO[bytes]] = []
 
 
 def free_port() -> int:
     """A port that is free, whose bus port is free, too, and that no test running beside this one
     has been given, whether its daemon listens already or is being restarted."""
+    return free_ports(1)
+
+
+def free_ports(count: int, ip: str = "127.0.0.1") -> int:
+    """The first of ``count`` ports in a row that are free as :func:`free_port` describes."""
     while True:
-        port = random.choice(_PORTS)
-        if not _claim(port):
+        port = random.choice(_PORTS[: 1 - count or None])
+        if not claim(port, count):
             continue
         try:
-            for number in (port, port + BUS_OFFSET):
-                with bound("127.0.0.1", number):
-                    pass
+            for number in range(port, port + count):
+                for one in (number, number + BUS_OFFSET):
+                    with bound(ip, one):
+                        pass
         except OSError:
             continue
         return port
@@ -63,19 +71,22 @@ def bound(ip: str, port: int) -> socket.socket:
     return sock
 
 
-def _claim(port: int) -> bool:
-    """Whether nobody else has this port; if so, it is ours until the process ends."""
-    if port in _CLAIMS:
+def claim(port: int, count: int = 1) -> bool:
+    """Whether nobody else has any of these ports; if so, they are ours until the process ends.
+
+    A claim is a lock on as many bytes of a file that all processes of tests share.
+    """
+    wanted = set(range(port, port + count))
+    if wanted & _CLAIMED:
         return False
-    folder = Path(tempfile.gettempdir(), "disque-tx-test-ports")
-    folder.mkdir(exist_ok=True)
-    file = open(folder / str(port), "ab")  # noqa: SIM115 -- open for as long as the claim holds
+    if not _LOCKS:
+        path = Path(tempfile.gettempdir(), "disque-tx-test-ports.lock")
+        _LOCKS.append(open(path, "ab"))  # noqa: SIM115 -- open for as long as the claims hold
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(_LOCKS[0], fcntl.LOCK_EX | fcntl.LOCK_NB, count, port)
     except OSError:
-        file.close()
         return False
-    _CLAIMS[port] = file
+    _CLAIMED.update(wanted)
     return True
 
 

@@ -417,7 +417,9 @@ class OneNodeTests(WorkTestCase):
         self.assertIn("disque-worker:", service.name)
         wait_for(lambda: "4 bytes" in self.output(), "the worker has printed")
         self.assertEqual(0, self.drain(worker))
-        text = (_DOCS / "dead-letters.md").read_text().replace("127.0.0.1:7711", self.address)
+        page = (_DOCS / "retry-and-dead-letters.md").read_text()
+        text = page.partition("## Read letters in programs")[2]
+        text = text.replace("127.0.0.1:7711", self.address)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             for program in _EXAMPLE.findall(text):
                 exec(program, names)

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 from pathlib import Path
 from typing import Any
 
-from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
-from tests.acceptance.daemon import Daemon, DaemonTestCase, bound, wait_for
+from tests.acceptance.daemon import Daemon, DaemonTestCase, free_ports, wait_for
 from tests.acceptance.load import GONE
 from tests.acceptance.resp import Connection, ReplyError
 
-_PORTS = range(12_000, 21_900)
-_SPARE = 8
-
-
-def free_ports(ip: str) -> int:
-    """A port that is free with those above it, for clients and for other nodes."""
-    while True:
-        port = random.choice(_PORTS)
-        try:
-            for number in range(port, port + _SPARE):
-                for one in (number, number + BUS_PORT_OFFSET):
-                    with bound(ip, one):
-                        pass
-        except OSError:
-            continue
-        return port
+#: Ports in a row: those of the daemon and of each process, with some for more processes later.
+_PORTS = 8
 
 
 class Group(Daemon):
@@ -38,7 +22,7 @@ class Group(Daemon):
         self, folder: Path, processes: int, *directives: str, ip: str = "127.0.0.1"
     ) -> None:
         super().__init__(folder, *directives, ip=ip)
-        self._set_port(free_ports(ip))
+        self._set_port(free_ports(_PORTS, ip))
         self.set_processes(processes)
 
     def _set_port(self, port: int) -> None:

@@ -51,12 +51,11 @@ class NavigationTests(SynchronousTestCase):
     """The navigation beside every page."""
 
     def test_groups(self) -> None:
-        """A newcomer finds tutorials, guides, reference, explanation and the Python API."""
+        """A newcomer finds tutorials, guides by goal, reference, explanation and the Python API."""
         page = _HOME.read_text()
         captions = re.findall(r'caption-text">([^<]+)<', page)
-        self.assertEqual(
-            ["Tutorials", "How-to guides", "Reference", "Explanation", "Project"], captions
-        )
+        guides = ["Run nodes", "Queues", "Clients", "Workers", "Data", "Move", "Extend"]
+        self.assertEqual(["Tutorials", *guides, "Reference", "Explanation", "Project"], captions)
         self.assertTrue(">Python API</a>" in page)
 
     def test_api(self) -> None:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.programs.demo import progress_line
+from disque_tx.cli.programs.demo import introduction, progress_line
+
+
+class IntroductionTests(SynchronousTestCase):
+    """What is said before anything starts."""
+
+    def test_how_long(self) -> None:
+        """Whoever has typed ``make demo`` knows what happens to the machine, and for how long."""
+        for stays in (False, True):
+            self.assertIn("for 6 seconds", introduction(stays))
+            self.assertIn("Nothing is left behind", introduction(stays))
+        self.assertNotIn("Ctrl-C", introduction(False))
+        self.assertIn("Ctrl-C", introduction(True))
 
 
 class ProgressTests(SynchronousTestCase):

@@ -1,4 +1,7 @@
-"""``make demo``: runs a real daemon, a producer and a worker for some seconds, and cleans up."""
+"""``make demo``: runs a real daemon, a producer and a worker for some seconds, and cleans up.
+
+In a terminal the daemon then stays until Ctrl-C, with few jobs, so that its console can be visited.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Final, NoReturn
 
-from disque_tx.cli.connection import ServerAddress, ServerConnection, ServerUnreachable
+from disque_tx.cli.connection import (
+    ServerAddress,
+    ServerConnection,
+    ServerConnectionLost,
+    ServerUnreachable,
+)
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 
 _SECONDS: Final = 6.0
 _BATCH: Final = 50
 #: How long the daemon may take to start, even on a busy machine.
 _START_WITHIN_S: Final = 60.0
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Between batches of jobs, while people look at the console.
+_CALM_S: Final = 1.0
 #: No rate is shown earlier, because it would be random.
 _RATE_AFTER_S: Final = 0.5
 #: These, and those of the cluster bus 10,000 above, are below the system's ports for outgoing
@@ -31,32 +43,70 @@ _CONFIGURATION: Final = "bind 127.0.0.1\nappendonly yes\nloglevel warning\n"
 
 
 class DemoCounts:
-    """Jobs so far; written by one thread each."""
+    """Jobs so far; written by one thread each. ``pause_s``: between two batches of jobs."""
 
     def __init__(self) -> None:
         self.added = 0
         self.done = 0
+        self.pause_s = 0.0
         self.stop = False
 
 
 def main() -> int:
     """Run the demonstration; returns the exit status."""
+    stays = sys.stdin.isatty() and sys.stdout.isatty()
+    print(introduction(stays), flush=True)
+    for number in _SIGNALS:
+        signal.signal(number, _interrupted)
     with tempfile.TemporaryDirectory(prefix="disque-demo-") as folder:
-        port = _free_port()
-        print(f"Starting a daemon on port {port}, its files in {folder} ...")
-        http = _free_port()
-        with _daemon(folder, port, http):
-            if not _answers(port):
-                print(
-                    f"The daemon did not start within {_START_WITHIN_S:.0f} seconds.",
-                    file=sys.stderr,
-                )
-                return 1
-            counts = DemoCounts()
-            print(f"Meanwhile, look at its console: http://127.0.0.1:{http}/")
-            _work(port, counts)
-            _print_next_steps(port, counts)
-    print("The daemon is stopped and its files are removed.")
+        try:
+            result = _run(folder, stays)
+        except KeyboardInterrupt:
+            print()
+            result = 0
+    print("The daemon is stopped and its files are removed.", flush=True)
+    return result
+
+
+def introduction(stays: bool) -> str:
+    """What will happen, and for how long. ``stays``: whether somebody can end it."""
+    text = (
+        f"This shows disque-tx at work for {_SECONDS:.0f} seconds: a daemon starts on free ports of"
+        " this machine,\none program adds jobs, and another one fetches and acknowledges them."
+    )
+    if stays:
+        text += " Then the daemon stays\nuntil you press Ctrl-C, for you to visit its console."
+    return f"{text} Nothing is left behind."
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Ends the demonstration; from now on no signal disturbs the cleaning up."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _run(folder: str, stays: bool) -> int:
+    port, http = _free_port(), _free_port()
+    console = f"http://127.0.0.1:{http}/"
+    with _daemon(folder, port, http) as daemon:
+        if not _answers(port):
+            print(
+                f"The daemon did not start within {_START_WITHIN_S:.0f} seconds.",
+                file=sys.stderr,
+            )
+            return 1
+        print(f"The daemon serves on port {port}, with a console: {console}", flush=True)
+        with _working(port) as counts:
+            _show(counts)
+            _print_next_steps()
+            if stays:
+                counts.pause_s = _CALM_S
+                print(f"Visit the console: {console}    Press Ctrl-C to end.", flush=True)
+                daemon.wait()
+        if daemon.poll() is not None:
+            print(f"The daemon has ended, with status {daemon.returncode}.", file=sys.stderr)
+            return 1
     return 0
 
 
@@ -72,16 +122,17 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _daemon(folder: str, port: int, http: int) -> Iterator[None]:
+def _daemon(folder: str, port: int, http: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "disque_tx.cli.programs.server", "-"]
     listen = f"listen http tcp:{http}:interface=127.0.0.1"
     text = f"{_CONFIGURATION}port {port}\ndir {folder}\nlogfile {folder}/log\n{listen}\n"
-    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    # Ctrl-C is for this program, which ends the daemon when its clients are done.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     process.stdin.write(text.encode())
     process.stdin.close()
     try:
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -99,15 +150,33 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _work(port: int, counts: DemoCounts) -> None:
-    """Run a producer and a worker, and show their progress."""
+@contextlib.contextmanager
+def _working(port: int) -> Iterator[DemoCounts]:
+    """A producer and a worker, in threads."""
+    counts = DemoCounts()
     threads = [
-        threading.Thread(target=work, args=(port, counts), daemon=True)
+        threading.Thread(target=_until_lost, args=(work, port, counts), daemon=True)
         for work in (_produce, _consume)
     ]
-    start_s = time.monotonic()
     for thread in threads:
         thread.start()
+    try:
+        yield counts
+    finally:
+        counts.stop = True
+        for thread in threads:
+            thread.join()
+
+
+def _until_lost(work: Callable[[int, DemoCounts], None], port: int, counts: DemoCounts) -> None:
+    # Whether the daemon has ended by itself is reported once, at the end.
+    with contextlib.suppress(ServerUnreachable, ServerConnectionLost):
+        work(port, counts)
+
+
+def _show(counts: DemoCounts) -> None:
+    """Show the progress."""
+    start_s = time.monotonic()
     live = sys.stdout.isatty()
     passed_s = 0.0
     while passed_s < _SECONDS:
@@ -117,9 +186,6 @@ def _work(port: int, counts: DemoCounts) -> None:
         line = progress_line(counts.added, counts.done, passed_s)
         print(f"\r{line}", end="" if live else "\n", flush=True)
     rate = counts.done / passed_s
-    counts.stop = True
-    for thread in threads:
-        thread.join()
     print(f"\n{rate:.0f} jobs per second were added, fetched and acknowledged.")
 
 
@@ -142,6 +208,7 @@ def _produce(port: int, counts: DemoCounts) -> None:
         for _ in range(_BATCH):
             connection.read()
         counts.added += _BATCH
+        time.sleep(counts.pause_s)
     connection.close()
 
 
@@ -158,7 +225,7 @@ def _consume(port: int, counts: DemoCounts) -> None:
     connection.close()
 
 
-def _print_next_steps(port: int, counts: DemoCounts) -> None:
+def _print_next_steps() -> None:
     program = os.path.join(os.path.dirname(sys.executable), "")
     print(
         f"""
