@@ -76,10 +76,13 @@ def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
 
 def caught(mutant: Mutant, seed: int) -> str:
     """The first violation in the run with the defect, if the run without it is clean; otherwise
-    empty."""
+    empty. ``TypeError`` if the planted code does not fit the place where it is planted any more."""
     with mutant.planted():
         run = checked_run(seed, small(seed, mutant.task))
         breaches = run.execute(_DRAIN_S)
+    for failure in run.world.failures:
+        if "mutants/plants.py" in failure and "TypeError" in failure:
+            raise TypeError(f"{mutant.name}: {failure}")
     if mutant.checker:
         breaches = run.verdicts[mutant.checker]
     return breaches[0] if breaches and not healthy(seed, mutant.task) else ""

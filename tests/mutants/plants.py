@@ -48,18 +48,18 @@ def forget_some_acks(right: Any) -> Any:
 
 
 def answer_early(right: Any) -> Any:
-    def confirmed(self: Any, sender: Any, job_id: bytes, now_ms: int) -> None:
+    def confirmed(self: Any, sender: Any, job_id: bytes) -> None:
         job = self._jobs.get(job_id)
         if job is not None and job.state == WAIT_REPL:
-            self.achieved(job, now_ms)
+            self.achieved(job)
         else:
-            right(self, sender, job_id, now_ms)
+            right(self, sender, job_id)
 
     return confirmed
 
 
 def confirm_without_copy(right: Any) -> Any:
-    def keep(self: Any, sender: Any, job: Any, life_s: int, mflags: int, *times: int) -> None:
+    def keep(self: Any, sender: Any, job: Any, life_s: int, mflags: int) -> None:
         if not mflags & NOREPLY:
             self._peers.signal(sender.id, GOTJOB, job.id, 0)
 
@@ -113,11 +113,11 @@ def queue_again(right: Any) -> Any:
 
 
 def requeue_at_most_once(right: Any) -> Any:
-    def fetch(self: Any, queue: Any, now_ms: int) -> Any:
-        job = right(self, queue, now_ms)
+    def fetch(self: Any, queue: Any) -> Any:
+        job = right(self, queue)
         if job is not None and job.retry_s == 0:
             job.flags &= ~DELIVERED
-            job.qtime_ms = now_ms + 1_000
+            job.qtime_ms = self._turn.now_ms + 1_000
             self._jobs.reschedule(job)
         return job
 
@@ -132,16 +132,16 @@ def take_twice(right: Any) -> Any:
 
 
 def no_delay(right: Any) -> Any:
-    def keep(self: Any, job: Any, now_ms: int) -> None:
+    def keep(self: Any, job: Any) -> None:
         job.delay_s = 0
-        right(self, job, now_ms)
+        right(self, job)
 
     return keep
 
 
 def live_longer(right: Any) -> Any:
-    def job(self: Any, record: Any, life_s: int, now_ms: int, wall_us: int) -> Any:
-        return right(self, record, life_s + 3_600, now_ms, wall_us)
+    def job(self: Any, record: Any, life_s: int) -> Any:
+        return right(self, record, life_s + 3_600)
 
     return job
 
@@ -189,8 +189,8 @@ def same_id(right: Any) -> Any:
 
 
 def forget_moved(right: Any) -> Any:
-    def give(self: Any, sender: Any, message: Any, now_ms: int) -> None:
-        right(self, sender, message, now_ms)
+    def give(self: Any, sender: Any, message: Any) -> None:
+        right(self, sender, message)
         for job in list(self._jobs.table.values()):
             moved = job.queue == message.queue and sender.id in job.nodes
             if moved and job.state == ACTIVE and job.flags & DELIVERED:
@@ -200,12 +200,12 @@ def forget_moved(right: Any) -> Any:
 
 
 def resend_at_once(right: Any) -> Any:
-    def retry(self: Any, job: Any, now_ms: int) -> None:
+    def retry(self: Any, job: Any) -> None:
         wait = self._waiters.copies[job.id]
-        wait.resend_ms = now_ms
+        wait.resend_ms = self._turn.now_ms
         for _ in range(200):
-            self._send_again(job, set(job.nodes), now_ms)
-        right(self, job, now_ms)
+            self._send_again(job, set(job.nodes))
+        right(self, job)
 
     return retry
 
@@ -228,10 +228,10 @@ def raise_on_working(right: Any) -> Any:
 
 
 def winner_keeps(right: Any) -> Any:
-    def postponed(self: Any, job: Any, sender: bytes, message: Any, now_ms: int) -> None:
+    def postponed(self: Any, job: Any, sender: bytes, message: Any) -> None:
         if job.state == QUEUED and not wins(sender, self._membership.myself.id, job.id):
             return
-        right(self, job, sender, message, now_ms)
+        right(self, job, sender, message)
 
     return postponed
 
@@ -314,16 +314,16 @@ def count_no_delays(right: Any) -> Any:
 
 
 def ignore_working(right: Any) -> Any:
-    def receive(self: Any, sender: Any, message: Any, now_ms: int) -> None:
+    def receive(self: Any, sender: Any, message: Any) -> None:
         if message.type != WORKING:
-            right(self, sender, message, now_ms)
+            right(self, sender, message)
 
     return receive
 
 
 def count_twice(right: Any) -> Any:
-    def delivered(self: Any, client: Any, job: Any, now_ms: int) -> None:
-        right(self, client, job, now_ms)
+    def delivered(self: Any, client: Any, job: Any) -> None:
+        right(self, client, job)
         self._totals.delivered += 1
 
     return delivered
@@ -409,12 +409,12 @@ def call_expired(right: Any) -> Any:
 def count_only_flushed(right: Any) -> Any:
     """Jobs in queues are counted as flushed, and stay."""
 
-    def end(self: Any, job: Any, now_ms: int) -> None:
+    def end(self: Any, job: Any) -> None:
         if job.state == QUEUED:
             self._flushed += 1
             self._totals.flushed += 1
         else:
-            right(self, job, now_ms)
+            right(self, job)
 
     return end
 
@@ -422,7 +422,7 @@ def count_only_flushed(right: Any) -> Any:
 def flush_here(right: Any) -> Any:
     """Flushed jobs end at this node; other holders do not know."""
 
-    def end(self: Any, job: Any, now_ms: int) -> None:
+    def end(self: Any, job: Any) -> None:
         self._flushed += 1
         self._totals.flushed += 1
         self._acks._deleted(job, NO_REASON)
@@ -433,9 +433,9 @@ def flush_here(right: Any) -> Any:
 def answer_twice(right: Any) -> Any:
     """The answer of every node is added twice."""
 
-    def take(self: Any, words: list[bytes]) -> bool:
-        right(self, words)
-        taken: bool = right(self, words)
+    def take(self: Any, *answer: Any) -> bool:
+        right(self, *answer)
+        taken: bool = right(self, *answer)
         return taken
 
     return take
@@ -444,7 +444,7 @@ def answer_twice(right: Any) -> Any:
 def ask_nobody(right: Any) -> Any:
     """Other nodes are not asked, and not missed."""
 
-    def ask_others(self: Any, words: list[bytes], asker: Any, scope: int) -> None:
+    def ask_others(self: Any, words: list[bytes], asker: Any, scope: int, one: bytes) -> None:
         asker.all_answered([])
 
     return ask_others
@@ -453,10 +453,10 @@ def ask_nobody(right: Any) -> Any:
 def skip_copies(right: Any) -> Any:
     """Some jobs are added to the queue that was named, and to no other."""
 
-    def add(self: Any, client: Any, request: Any, *times: int) -> bool:
+    def add(self: Any, client: Any, request: Any) -> bool:
         if len(request.body) % 2:
             return False
-        done: bool = right(self, client, request, *times)
+        done: bool = right(self, client, request)
         return done
 
     return add
@@ -465,19 +465,20 @@ def skip_copies(right: Any) -> Any:
 def answer_at_once(right: Any) -> Any:
     """The producer does not wait for copies."""
 
-    def add(self: Any, client: Any, request: Any, *times: int) -> bool:
-        done: bool = right(self, client, request, *times)
+    def add(self: Any, client: Any, request: Any) -> bool:
+        done: bool = right(self, client, request)
         for group in set(self._groups.values()):
             self._answer(group, None)
-            self._timeouts.add(group, times[0] + 500)
+            self._timeouts.add(group, self._turn.now_ms + 500)
         return done
 
     return add
 
 
 def hold_shortly(right: Any) -> Any:
-    def hold(self: Any, job: Any, until_ms: int, now_ms: int) -> None:
-        right(self, job, now_ms + (until_ms - now_ms) // 10, now_ms)
+    def hold(self: Any, job: Any, until_ms: int) -> None:
+        now_ms = self._turn.now_ms
+        right(self, job, now_ms + (until_ms - now_ms) // 10)
 
     return hold
 
@@ -491,10 +492,8 @@ def forget_delay(right: Any) -> Any:
 
 
 def bury_without_letter(right: Any) -> Any:
-    def dead_letter(
-        self: Any, job: Any, policy: Any, by_nack: bool, now_ms: int, wall_us: int
-    ) -> bool:
-        self._acks.end(job, now_ms)
+    def dead_letter(self: Any, job: Any, policy: Any, by_nack: bool) -> bool:
+        self._acks.end(job)
         return True
 
     return dead_letter
@@ -503,9 +502,9 @@ def bury_without_letter(right: Any) -> Any:
 def begin_twice(right: Any) -> Any:
     """One letter more is added beside the one that is followed."""
 
-    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
-        self._adding.add_instead(request, purpose.cause, *times)
-        done: bool = right(self, old, request, purpose, *times)
+    def begin(self: Any, old: Any, request: Any, purpose: Any) -> bool:
+        self._adding.add_instead(request, purpose.cause)
+        done: bool = right(self, old, request, purpose)
         return done
 
     return begin
@@ -514,8 +513,8 @@ def begin_twice(right: Any) -> Any:
 def keep_old(right: Any) -> Any:
     """The new job is added, and the old one goes on."""
 
-    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
-        new = self._adding.add_instead(request, purpose.cause, *times)
+    def begin(self: Any, old: Any, request: Any, purpose: Any) -> bool:
+        new = self._adding.add_instead(request, purpose.cause)
         purpose.replaced(old, new.id)
         return True
 
@@ -525,12 +524,12 @@ def keep_old(right: Any) -> Any:
 def end_first(right: Any) -> Any:
     """The old job ends before the new one has been added, and some are not."""
 
-    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
+    def begin(self: Any, old: Any, request: Any, purpose: Any) -> bool:
         if old.id[20] % 4 == 0:
             purpose.replaced(old, old.id)
-            self._acks.end(old, times[0])
+            self._acks.end(old)
             return True
-        done: bool = right(self, old, request, purpose, *times)
+        done: bool = right(self, old, request, purpose)
         return done
 
     return begin
@@ -554,7 +553,7 @@ def send_and_keep(right: Any) -> Any:
         right(self, parcel)
         for job in moved:
             job.flags &= ~DELIVERED
-            self._delivery.enqueue(job, 0, job.moved_ms)
+            self._delivery.enqueue(job, 0)
 
     return send
 
@@ -590,8 +589,8 @@ def leave_out_failed(right: Any) -> Any:
 
 
 def grant_always(right: Any) -> Any:
-    def reserve(self: Any, entry: Any, now_ms: int) -> tuple[int, bytes]:
-        right(self, entry, now_ms)
+    def reserve(self: Any, entry: Any) -> tuple[int, bytes]:
+        right(self, entry)
         return GRANTED, entry.job_id
 
     return reserve
@@ -605,9 +604,9 @@ def answer_unmade(right: Any) -> Any:
 
 
 def end_key_early(right: Any) -> Any:
-    def job_ended(self: Any, found: Any, now_ms: int) -> None:
+    def job_ended(self: Any, found: Any) -> None:
         found.keep_ms = 0
-        right(self, found, now_ms)
+        right(self, found)
 
     return job_ended
 
@@ -616,17 +615,17 @@ def believe_keys(right: Any) -> Any:
     """Of two jobs with one key the one whose key was reserved first has it, whether or not it
     lives; nobody is told which jobs are done."""
 
-    def receive(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
+    def receive(self: Any, sender: Any, message: Any) -> None:
         if message.type != KEY_COPY or message.status & LAST:
-            right(self, sender, message, now_ms, wall_us)
+            right(self, sender, message)
             return
         for entry in message.entries:
             found = self.reservations.get(entry.key)
             if entry.state == FREE or found is None or found.job_id == entry.job_id:
-                self._keeper.merge(sender.id, entry, now_ms)
+                self._keeper.merge(sender.id, entry)
             elif entry.state == HELD and entry.born_ms < found.born_ms:
                 self.reservations.drop(found)
-                self.reservations.take(entry, now_ms)
+                self.reservations.take(entry, self._turn.now_ms)
                 self._conflicts._inform(found.job_id, b"", entry)
                 if found.maker:
                     self._conflicts._lost(found.job_id, entry.job_id, True)
