@@ -5,7 +5,10 @@ from __future__ import annotations
 from fnmatch import translate
 from re import compile as compiled
 
+from mypy_extensions import mypyc_attr
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NamePattern:
     """``longest``: bytes of names that it may match; longer ones are none."""
 
