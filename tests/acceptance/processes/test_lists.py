@@ -220,11 +220,13 @@ class ProcessTests(HttpGroupCase):
         found: set[str] = set()
         enough = threading.Event()
         adding = threading.Thread(target=self.add_until, args=(enough,))
-        with urlopen(f"http://127.0.0.1:{self.http}{_V1}/events?queue=q&kinds=added") as stream:
+        url = f"http://127.0.0.1:{self.http}{_V1}/events?queue=q&kinds=added"
+        with urlopen(url, timeout=30) as stream:
             adding.start()
             try:
                 while len(found) < 2:
                     line = stream.readline()
+                    self.assertNotEqual(b"", line, "the stream has ended")
                     if line.startswith(b"data: "):
                         event = json.loads(line[6:])
                         self.assertEqual(("q", "added"), (event["queue"], event["kind"]))
