@@ -117,6 +117,8 @@ class PolicyTests(FleetTestCase):
         first.call("QPOLICY", "SET", "kept", "ttl", 60)
         self.wait_until_same([[b"kept", [b"ttl", b"60"]]])
         self.fleet.each(Node.kill, self.nodes)
+        for node in self.nodes:  # what other tests have deleted is not to be repaired, too
+            (node.folder / "nodes.conf.policies").unlink(missing_ok=True)
         far = Register(b"kept", b"ttl", b"5", COUNTER_MAX, b"f" * 40)
         for node in (first, third):
             (node.folder / "nodes.conf.policies").write_bytes(render([far], COUNTER_MAX))
