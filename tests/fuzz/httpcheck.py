@@ -13,7 +13,8 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from disque_tx.config.settings import Settings
-from disque_tx.plugins.interfaces import IHost, Role
+from disque_tx.plugins.interfaces import IHost
+from disque_tx.plugins.values import Role
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.routes import Route, Routes

@@ -11,8 +11,6 @@ from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
 from zope.interface import Attribute, Interface
 
 from disque_tx.commands.direct import DirectNode, DirectProtocol
-from disque_tx.errors import CommandError
-from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
 from disque_tx.plugins.values import (
     Durations,
     Health,
@@ -22,26 +20,6 @@ from disque_tx.plugins.values import (
     QueueFigures,
     Role,
 )
-
-#: This module is the only one that authors of protocols import, so it offers these as well.
-__all__ = [
-    "KIND_NAMES",
-    "REASON_NAMES",
-    "CommandError",
-    "Durations",
-    "Health",
-    "IClientProtocol",
-    "IConnection",
-    "IHost",
-    "ILookup",
-    "INodeView",
-    "IProcesses",
-    "JobEvent",
-    "ProtocolFigures",
-    "QueueCounts",
-    "QueueFigures",
-    "Role",
-]
 
 
 class ILookup(Interface):

@@ -4,47 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-from disque_tx.plugins.interfaces import (
-    KIND_NAMES,
-    REASON_NAMES,
-    CommandError,
-    Durations,
-    Health,
-    IClientProtocol,
-    IConnection,
-    IHost,
-    ILookup,
-    INodeView,
-    IProcesses,
-    JobEvent,
-    ProtocolFigures,
-    QueueCounts,
-    QueueFigures,
-    Role,
-)
+from disque_tx import plugins
+from disque_tx.plugins import *  # noqa: F403
 from disque_tx.services.turns.interfaces import IClock, IRoundsReactor, ITurn
 
-__all__ = [
-    "KIND_NAMES",
-    "REASON_NAMES",
-    "CommandError",
-    "Durations",
-    "Health",
-    "IClientProtocol",
-    "IClock",
-    "IConnection",
-    "IHost",
-    "ILookup",
-    "INodeView",
-    "IProcesses",
-    "IRoundsReactor",
-    "ITurn",
-    "JobEvent",
-    "ProtocolFigures",
-    "QueueCounts",
-    "QueueFigures",
-    "Role",
-]
+__all__ = ["IClock", "IRoundsReactor", "ITurn"]
+__all__ += plugins.__all__
 
 warnings.warn(
     "disque_tx.services.interfaces is now disque_tx.plugins; the old name works until 2.0",

@@ -9,7 +9,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from disque_tx.plugins.interfaces import Role
+from disque_tx.plugins.values import Role
 from disque_tx.protocols.http.server.sessions import (
     IDLE_S,
     LIFETIME_S,

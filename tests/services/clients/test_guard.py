@@ -16,7 +16,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.errors import ConfigError
-from disque_tx.plugins.interfaces import IClientProtocol, IConnection, IHost, JobEvent, Role
+from disque_tx.plugins.interfaces import IClientProtocol, IConnection, IHost
+from disque_tx.plugins.values import JobEvent, Role
 from disque_tx.services.clients.discovery import RespPlugin
 from disque_tx.services.clients.guard import BUSY_MS, REPORT_MS
 from disque_tx.services.clients.listeners import Listeners

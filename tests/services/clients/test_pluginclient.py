@@ -9,7 +9,8 @@ from zope.interface.verify import verifyObject
 
 from disque_tx.commands.base.values import Status
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import IConnection, Role
+from disque_tx.plugins.interfaces import IConnection
+from disque_tx.plugins.values import Role
 from disque_tx.services.clients.embedded import NodeService
 from disque_tx.services.clients.guard import Guard
 from disque_tx.services.clients.pluginclient import CALLS_MAX, PluginClient

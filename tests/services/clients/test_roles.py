@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import Role
+from disque_tx.plugins.values import Role
 from disque_tx.services.clients.roles import Passwords, check_role
 from disque_tx.services.machine.guesses import TRIES_MAX, TRY_MS, Guesses
 

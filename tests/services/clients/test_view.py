@@ -8,7 +8,8 @@ import attrs
 from zope.interface.verify import verifyObject
 
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.plugins.interfaces import Durations, Health, INodeView
+from disque_tx.plugins.interfaces import INodeView
+from disque_tx.plugins.values import Durations, Health
 from disque_tx.services.clients.view import NodeView
 from disque_tx.services.events.sinks import EventSinks
 from tests.services.nodebench import FIRST_ID, NodeCase

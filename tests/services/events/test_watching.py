@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from disque_tx.messages.events import ACKED, ADDED, DELIVERED, QUEUED
-from disque_tx.plugins.interfaces import JobEvent
+from disque_tx.plugins.values import JobEvent
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.events.watching import Watch
 from disque_tx.wire.events.records import EventRecorder

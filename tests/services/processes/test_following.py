@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from disque_tx.messages.events import KIND_NAMES
-from disque_tx.plugins.interfaces import JobEvent
+from disque_tx.plugins.values import JobEvent
 from disque_tx.services.processes.channel import PACKET_BYTES_MAX, Message
 from disque_tx.services.processes.following import (
     FLUSH_S,

@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IProtocolFactory
 from twisted.plugin import IPlugin
 from zope.interface import implementer
 
-from disque_tx.plugins.interfaces import IClientProtocol, IHost
+from disque_tx.plugins import IClientProtocol, IHost
 
 if TYPE_CHECKING:
     from disque_tx.protocols.beanstalk.tubes import Tubes

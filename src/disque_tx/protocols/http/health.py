@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.plugins.interfaces import Health
+from disque_tx.plugins import Health
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.routes import Route
 

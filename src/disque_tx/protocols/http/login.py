@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from disque_tx.plugins.interfaces import Role
+from disque_tx.plugins import Role
 from disque_tx.protocols.http.api.base.values import FLAG, ROOT, schema
 from disque_tx.protocols.http.server.checks import PASSWORD_MAX
 from disque_tx.protocols.http.server.exchange import Exchange, Reply

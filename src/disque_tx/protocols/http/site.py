@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IAddress, IProtocolNegotiationFactory
 from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
-from disque_tx.plugins.interfaces import IHost
+from disque_tx.plugins import IHost
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs.adding import adding_routes

@@ -11,7 +11,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.commands.direct import DirectNode, DirectProtocol
-from disque_tx.plugins.interfaces import IHost, IProcesses, JobEvent, Role
+from disque_tx.plugins.interfaces import IHost, IProcesses
+from disque_tx.plugins.values import JobEvent, Role
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.direct import DirectFactory
 from disque_tx.services.clients.guard import Guard, GuardedReactor

@@ -15,7 +15,8 @@ from disque_tx.commands.base.values import ValueReplies
 from disque_tx.commands.server.clients import check_name
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import IConnection, Role
+from disque_tx.plugins.interfaces import IConnection
+from disque_tx.plugins.values import Role
 from disque_tx.services.clients.embedded import Call, NodeService
 from disque_tx.services.clients.protocol import describe
 from disque_tx.services.clients.roles import Passwords, check_role

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from disque_tx.commands.base.readonly import no_permission, reads
 from disque_tx.commands.server.admin import too_many_guesses
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import Role
+from disque_tx.plugins.values import Role
 from disque_tx.services.machine.guesses import Guesses
 
 if TYPE_CHECKING:

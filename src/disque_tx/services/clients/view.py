@@ -16,14 +16,8 @@ from disque_tx.core.counting.figures import queue_figures, scan_figures
 from disque_tx.core.queues.queues import PAUSE_NAMES
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.messages.records import JOB_ID_LENGTH
-from disque_tx.plugins.interfaces import (
-    Durations,
-    Health,
-    INodeView,
-    ProtocolFigures,
-    QueueCounts,
-    QueueFigures,
-)
+from disque_tx.plugins.interfaces import INodeView
+from disque_tx.plugins.values import Durations, Health, ProtocolFigures, QueueCounts, QueueFigures
 from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
 from disque_tx.services.events.sinks import EventSinks
 

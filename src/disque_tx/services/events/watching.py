@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.messages.events import ADDED, QUEUED, EventSink
 from disque_tx.messages.records import JobRecord
-from disque_tx.plugins.interfaces import JobEvent
+from disque_tx.plugins.values import JobEvent
 
 #: Queues of which it is remembered who watches them, and bytes of the name of such a queue.
 _QUEUES_MAX: Final = 16_384

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from disque_tx.plugins.interfaces import IHost, JobEvent
+from disque_tx.plugins.interfaces import IHost
+from disque_tx.plugins.values import JobEvent
 from disque_tx.services.processes.channel import Message
 from disque_tx.text.namepatterns import NamePattern
 

@@ -18,7 +18,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from zope.interface import implementer
 
-from disque_tx.plugins.interfaces import INodeView, IProcesses, JobEvent
+from disque_tx.plugins.interfaces import INodeView, IProcesses
+from disque_tx.plugins.values import JobEvent
 from disque_tx.services.processes.channel import Message
 from disque_tx.services.processes.following import Following
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.plugin import IPlugin
 from zope.interface.verify import verifyObject
 
-from disque_tx.plugins.interfaces import Health, IClientProtocol
+from disque_tx.plugins.interfaces import IClientProtocol
+from disque_tx.plugins.values import Health
 from disque_tx.protocols.http.health import reasons_not_ready
 from disque_tx.protocols.http.plugin import HttpPlugin
 from disque_tx.protocols.http.server.channel import BODY_S, HEAD_S, LINGER_S, UNREAD_S

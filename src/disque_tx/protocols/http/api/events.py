@@ -10,7 +10,7 @@ from typing import Any, Final
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from zope.interface import implementer
 
-from disque_tx.plugins.interfaces import KIND_NAMES, REASON_NAMES, IHost, JobEvent
+from disque_tx.plugins import KIND_NAMES, REASON_NAMES, IHost, JobEvent
 from disque_tx.protocols.http.api.base.values import ROOT, text
 from disque_tx.protocols.http.api.queues.queues import Pattern
 from disque_tx.protocols.http.server.exchange import Exchange, Reply

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins.interfaces import Durations, IHost
+from disque_tx.plugins import Durations, IHost
 from disque_tx.protocols.http.api.base.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.metrics.sums import of_daemon
 from disque_tx.protocols.http.server.exchange import Exchange

@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from disque_tx.plugins.interfaces import IHost
+from disque_tx.plugins import IHost
 from disque_tx.protocols.http.metrics.collector import NodeCollector
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
 from disque_tx.protocols.http.metrics.sums import Figures, of_daemon, summed

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.plugins import QueueFigures
 from disque_tx.protocols.http.api.queues.queuelists import queues_of
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked
 from disque_tx.protocols.http.server.exchange import Exchange

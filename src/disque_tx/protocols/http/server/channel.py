@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
 
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import IConnection, IHost
+from disque_tx.plugins import IConnection, IHost
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE, Problem, problem_of
 from disque_tx.protocols.http.server.request import Request
 from disque_tx.protocols.http.server.routes import Routes

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import attrs
 from twisted.internet.defer import Deferred
 
-from disque_tx.plugins.interfaces import IConnection, IHost, Role
+from disque_tx.plugins import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import only
 from disque_tx.protocols.http.server.largejson import read_flat, refuse_constant
 from disque_tx.protocols.http.server.parameters import Parameter

@@ -12,7 +12,7 @@ from twisted.web.http import HTTPChannel
 from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
-from disque_tx.plugins.interfaces import IConnection, IHost, Role
+from disque_tx.plugins import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import check_host, check_origin, only, password_of
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE, Problem, bad_request, problem_of

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins.interfaces import IHost, Role
+from disque_tx.plugins import IHost, Role
 from disque_tx.protocols.http.server.checks import SAFE_METHODS, only
 from disque_tx.protocols.http.server.problems import Problem
 

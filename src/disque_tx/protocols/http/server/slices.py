@@ -16,7 +16,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from disque_tx.protocols.http.server.problems import Problem
 
 if TYPE_CHECKING:
-    from disque_tx.plugins.interfaces import IHost, QueueFigures
+    from disque_tx.plugins import IHost, QueueFigures
 
 #: Bytes that are looked at, or written, in a slice: a millisecond or two.
 SLICE_BYTES: Final = 128 * 1024

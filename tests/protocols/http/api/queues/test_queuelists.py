@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.plugins.values import QueueFigures
 from disque_tx.protocols.http.api.queues.queuelists import JoinedQueues, joined_queue
 
 

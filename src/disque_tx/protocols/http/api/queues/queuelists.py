@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.plugins import QueueFigures
 from disque_tx.protocols.http.server.asking import Asked, ask, several
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.slices import Share, all_queues

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.plugins import QueueFigures
 from disque_tx.protocols.http.api.base.bodies import SHOWN_BODY, queued_jobs
 from disque_tx.protocols.http.api.base.holders import queued
 from disque_tx.protocols.http.api.base.values import (
