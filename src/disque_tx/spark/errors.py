@@ -31,10 +31,6 @@ class WriteRefused(SparkError):
     """A node refused jobs, or was lost while they were written."""
 
 
-class DamagedFile(SparkError):
-    """A file does not have the expected format."""
-
-
 class PipelineError(SparkError):
     """Base of the errors of the pipeline."""
 

@@ -68,7 +68,7 @@ class NavigationTests(SynchronousTestCase):
             ("workqueue", "disque_tx.workqueue.WorkQueue"),
             ("spark", "disque_tx.spark.session"),
             ("embedding", "disque_tx.services.clients.embedded.NodeService.call"),
-            ("interfaces", "disque_tx.plugins.interfaces.IClientProtocol.factory"),
+            ("interfaces", "disque_tx.plugins.IClientProtocol.factory"),
         ):
             text = (_SITE / "docs" / "reference" / "api" / f"{page}.html").read_text()
             self.assertTrue(f'id="{name}"' in text, f"{name} is not on the page of {page}")

@@ -27,7 +27,6 @@ from disque_tx.spark.pipeline.lifecycle import nodes
 from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
 from disque_tx.spark.pipeline.tables.table import EventTable
 
-CHECKS: Final = ("lost", "retry0-twice", "delivered-after-ack", "under-replicated")
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 _ACKED: Final = ("acked", "fast-acked")

@@ -13,9 +13,8 @@ from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.slices import Share
 
-#: Answers to HOLDS.
+#: The answer to HOLDS of a node that does not know the job.
 _UNKNOWN: Final = 0
-_HOLDS: Final = 3
 #: IDs of one question, and bodies that are in memory at the same time, by number and by bytes.
 _IDS: Final = 500
 _BODIES: Final = 16
