@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from disque_tx.core.delivery.holders import wins
 from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE
-from disque_tx.core.queues.endings import EXPIRED
+from disque_tx.core.queues.endings import EXPIRED, Endings
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, NOREPLY
 from disque_tx.messages.bustypes import GOTJOB, KEY_COPY, WORKING
 from disque_tx.messages.events import NO_REASON
@@ -392,7 +392,8 @@ def answer_fetched(right: Any) -> Any:
     def set_whereabouts(self: Any, job: Any, place: int) -> None:
         right(self, job, place)
         if place == IN_HAND:
-            self.endings.acknowledged(job)
+            (endings,) = [one for one in self._on_end if isinstance(one, Endings)]
+            endings.job_acknowledged(job)
 
     return set_whereabouts
 

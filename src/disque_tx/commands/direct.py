@@ -131,13 +131,13 @@ class DirectNode:
 
     def tally(self, name: bytes) -> Tally | None:
         """The numbers of delayed jobs and of those in hand, for a queue that has any."""
-        return self._node.jobs.tallies.get(name)
+        return self._node.tallies.get(name)
 
     def totals(self) -> tuple[i64, i64, i64]:
         """Jobs in the hands of clients; jobs that wait for another attempt, those from the log
         among them; delayed ones."""
         totals = self._node.totals
-        return totals.in_hand, totals.in_backoff + totals.loaded, self._node.jobs.delayed
+        return totals.in_hand, totals.in_backoff + totals.loaded, totals.delayed
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -244,18 +244,18 @@ class DirectNode:
 
     def note(self, job: Job, note: Note) -> None:
         """Keep a note about a job, or record that it says something else now."""
-        self._node.jobs.notes.put(job.id, note)
-        self._node.jobs.record_note(job.id, note)
+        self._node.notes.put(job.id, note)
+        self._node.notes.record(job.id, note)
 
     def note_of(self, job: JobRecord) -> Note | None:
         """The note about a job."""
-        return self._node.jobs.notes.get(job.id)
+        return self._node.notes.get(job.id)
 
     def read_notes(self, owner: bytes, reader: NoteReader) -> None:
         """Give the notes of this protocol to ``reader``: those of jobs that are here, and later
         those that come from the log."""
         find: Callable[[bytes], Job | None] = self._node.jobs.get
-        self._node.jobs.notes.read_by(owner, reader, find)
+        self._node.notes.read_by(owner, reader, find)
 
     def unqueue(self, job: Job) -> bool:
         """Take a job that comes from the log out of its queue; ``False`` if it is in none."""

@@ -72,6 +72,11 @@ class Node:
         self.timetable = state.timetable
         self.queues = state.queues
         self.jobs = state.jobs
+        self.notes = state.notes
+        self.keys_by_job = state.keys_by_job
+        self.reasons = state.reasons
+        self.counters = state.counters
+        self.tallies = state.tallies
         self.waiters = state.waiters
         self.peers = state.peers
         self.cluster = Cluster(
@@ -306,7 +311,7 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled or self.jobs.keys_by_job.ended:
+        if self.waiters.settled or self.keys_by_job.ended:
             self.waiters.settle()
             self.keys.settle()
         if self.waiters.ready:

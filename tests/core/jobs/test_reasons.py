@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.reasons import REASON_BYTES_MAX, Reasons
 
@@ -43,5 +44,5 @@ class ReasonsTests(SynchronousTestCase):
         self.assertTrue(self.memory.used > 100)
         self.reasons.put(b"b", b"y")
         self.reasons.forget(b"a")
-        self.reasons.clear()
+        self.reasons.all_forgotten(Table())
         self.assertEqual((0, False), (self.memory.used, self.reasons.kept))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from disque_tx.core import recovery
+from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, NOWHERE
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.node import Node
@@ -17,7 +18,7 @@ from tests.core.peerbench import B, PeerCase, peer_job
 
 def tally(node: Node, name: bytes = b"q") -> tuple[int, int, int]:
     """Delayed, in backoff, in hand."""
-    found = node.jobs.tallies.get(name)
+    found = node.tallies.get(name)
     if found is None:
         return 0, 0, 0
     return int(found.delayed), int(found.backoff), int(found.in_hand)
@@ -77,7 +78,7 @@ class TallyTests(NodeCase):
 
     def test_bounded(self) -> None:
         """Queues that come and go leave no more than some empty tallies behind."""
-        tallies = Tallies()
+        tallies = Tallies(Totals())
         for number in range(3_000):
             for by in (1, -1):
                 tallies.change(b"q%d" % number, IN_HAND, by)
@@ -85,7 +86,7 @@ class TallyTests(NodeCase):
 
     def test_in_use_again(self) -> None:
         """A tally that is in use again is not forgotten with the empty ones."""
-        tallies = Tallies()
+        tallies = Tallies(Totals())
         for by in (1, -1, 1):
             tallies.change(b"q", DELAYED, by)
         for number in range(2_000):

@@ -44,6 +44,7 @@ class Adding:
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
+        self._notes = state.notes
         self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
@@ -195,7 +196,7 @@ class Adding:
             self._outbox.events.added(job, request.ttl_s, reason, client_id, queued)
         note = request.note
         if note is not None:
-            self._jobs.notes.put(job.id, note)
+            self._notes.put(job.id, note)
             note.begins(job)
         if elsewhere == 0:
             self._keep(job)

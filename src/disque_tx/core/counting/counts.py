@@ -76,7 +76,7 @@ class QueueCounter:
     def __init__(self, state: State) -> None:
         self._turn = state.turn
         self._queues = state.queues
-        self._tallies = state.jobs.tallies
+        self._tallies = state.tallies
         self._policies = state.policies
 
     def of(self, name: bytes) -> QueueNumbers:

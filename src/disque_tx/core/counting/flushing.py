@@ -54,6 +54,7 @@ class Flushing(ResultTask):
     __slots__ = (
         "_acks",
         "_cursor",
+        "_endings",
         "_flushed",
         "_jobs",
         "_name",
@@ -61,6 +62,7 @@ class Flushing(ResultTask):
         "_queued_left",
         "_queues",
         "_states",
+        "_tallies",
         "_totals",
     )
 
@@ -72,6 +74,8 @@ class Flushing(ResultTask):
         self._name = name
         self._states = states
         self._jobs = state.jobs
+        self._endings = state.endings
+        self._tallies = state.tallies
         self._queues = state.queues
         self._outbox = state.outbox
         self._totals = state.totals
@@ -103,7 +107,7 @@ class Flushing(ResultTask):
             self._end(job)
 
     def _others_left(self) -> bool:
-        tally = self._jobs.tallies.get(self._name)
+        tally = self._tallies.get(self._name)
         if tally is None:
             return False
         for place in (DELAYED, BACKOFF, IN_HAND, LOADED):
@@ -136,5 +140,5 @@ class Flushing(ResultTask):
         self._flushed += 1
         self._totals.flushed += 1
         self._outbox.note(events.DELETED, job, events.BY_FLUSH)
-        self._jobs.endings.note(job.id, DELETED)
+        self._endings.will_end(job, DELETED)
         self._acks.end(job)

@@ -78,7 +78,7 @@ class QueueListing(ResultTask):
         super().__init__(receiver)
         self._turn = state.turn
         self._queues = state.queues
-        self._tallies = state.jobs.tallies
+        self._tallies = state.tallies
         self._counts = counts
         self._request = request
         self._glob: Glob | None = Glob(request.pattern) if request.pattern else None

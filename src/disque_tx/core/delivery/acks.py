@@ -55,6 +55,8 @@ class Acks:
         self._random = state.random
         self._totals = state.totals
         self._handovers = state.handovers
+        self._endings = state.endings
+        self._keys_by_job = state.keys_by_job
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -118,8 +120,7 @@ class Acks:
 
     def _count(self, kind: i64, job: Job) -> None:
         self._totals.acked += 1
-        if self._jobs.endings.watched:
-            self._jobs.endings.note(job.id, ACKNOWLEDGED)
+        self._endings.will_end(job, ACKNOWLEDGED)
         sink = self._outbox.events
         if sink is not None:
             sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, self._turn.now_ms))
@@ -188,7 +189,7 @@ class Acks:
         known = self._known_holders(job)
         for node in missing:
             if _made(node, job) and not self._peers.reaches(node):
-                self._jobs.keys_by_job.unconfirmed(job_id)
+                self._keys_by_job.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
 
@@ -304,8 +305,8 @@ class Acks:
             if self._missing(job):
                 return
         self._handovers.done(job, self._turn.now_ms)
-        if self._jobs.endings.watched and job.held:
-            self._jobs.endings.note(job.id, MOVED)  # it lives on where it was queued
+        if job.held:
+            self._endings.will_end(job, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)
 
 

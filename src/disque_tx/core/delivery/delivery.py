@@ -67,6 +67,8 @@ class Delivery:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._counters = state.counters
+        self._endings = state.endings
         self._policies = state.policies
         self._limits = state.limits
         self._matching = state.matching
@@ -138,7 +140,7 @@ class Delivery:
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, COUNTER_MAX)
         if why & (INCR_NACKS | INCR_DELIV):
-            self._jobs.counters.changed(job)
+            self._counters.changed(job)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Another node gives a job that is known here: its counters may include deliveries and
@@ -146,7 +148,7 @@ class Delivery:
         if record.nacks > job.nacks or record.deliveries > job.deliveries:
             job.nacks = max(job.nacks, record.nacks)
             job.deliveries = max(job.deliveries, record.deliveries)
-            self._jobs.counters.changed(job)
+            self._counters.changed(job)
 
     def send_queued(self, job: Job, why: i64, by_retry: bool = False) -> None:
         """Notify the other holders that this node has the job in its queue."""
@@ -297,8 +299,7 @@ class Delivery:
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
         self._outbox.note(events.EXPIRED, job)
-        if self._jobs.endings.watched:
-            self._jobs.endings.note(job.id, endings.EXPIRED)
+        self._endings.will_end(job, endings.EXPIRED)
 
     def postpone(self, job: Job) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""

@@ -63,6 +63,7 @@ class Federation(Part):
         self.wanting: Schedule[Queue] = Schedule()
         self.handovers = state.handovers
         self._jobs = state.jobs
+        self._endings = state.endings
         self._queues = state.queues
         self._delivery = delivery
         self._arrivals = arrivals
@@ -182,8 +183,7 @@ class Federation(Part):
             message = JobsMessage(YOURJOBS, parcel.jobs, parcel.lives_s)
             self._peers.send_once(parcel.receiver, message)
         for job in parcel.moved:
-            if self._jobs.endings.watched:
-                self._jobs.endings.note(job.id, MOVED)
+            self._endings.will_end(job, MOVED)
             self._delivery.remove(job)
 
     # -- taking ------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class Unblocking(Part):
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._moves = moves
         self._keys = keys
 

@@ -10,7 +10,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.table import Table
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.jobs.observer import JobObserver
 
 #: Bytes of one text.
 REASON_BYTES_MAX: Final = 1_024
@@ -21,7 +24,7 @@ _ENTRY_BYTES: Final = 275
 _ONE_LINE: Final = bytes.maketrans(b"\r\n\0", b"   ")
 
 
-class Reasons:
+class Reasons(JobObserver):
     """By job ID. ``kept``: there is at least one. ``limit``: how many at the
     most. ``used``: bytes counted."""
 
@@ -60,8 +63,15 @@ class Reasons:
             self._memory.give(_ENTRY_BYTES + len(text))
             self.kept = bool(self._texts)
 
-    def clear(self) -> None:
-        """All jobs are gone."""
+    def job_acknowledged(self, job: Job) -> None:
+        if self.kept:
+            self.forget(job.id)
+
+    def job_gone(self, job: Job) -> None:
+        if self.kept:
+            self.forget(job.id)
+
+    def all_forgotten(self, jobs: Table[Job]) -> None:
         self._memory.give(self.used)
         self.used = 0
         self._texts.clear()

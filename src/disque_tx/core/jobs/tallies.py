@@ -1,4 +1,5 @@
-"""How many jobs of each queue are at this node, but not queued: kept with every change.
+"""How many jobs of each queue, and of all queues, are at this node but not queued: kept with every
+change.
 
 Tallies are kept apart from queues, because an idle queue is forgotten even while jobs of it are
 delayed, or delivered and not acknowledged. A tally of nothing is kept for a while: most queues are
@@ -13,7 +14,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.table import Table
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED
+from disque_tx.core.base.totals import Totals
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, Job
+from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.messages.records import Keyed
 
 #: Tallies of nothing that are kept.
@@ -53,18 +56,26 @@ class Tally(Keyed):
         return held == 0
 
 
-class Tallies:
-    """The tallies of all queues, by the name of the queue."""
+class Tallies(JobObserver):
+    """``table``: the tallies of all queues, by the name of the queue. ``totals`` has the sums."""
 
-    __slots__ = ("_empty", "table")
+    __slots__ = ("_empty", "_totals", "table")
 
-    def __init__(self) -> None:
+    def __init__(self, totals: Totals) -> None:
         self.table: Table[Tally] = Table()
+        self._totals = totals
         self._empty: deque[Tally] = deque()
 
     def get(self, name: bytes) -> Tally | None:
         """The tally of a queue, if there is one."""
         return self.table.get(name)
+
+    def job_moved(self, job: Job, was: i64) -> None:
+        if was != NOWHERE:
+            self.change(job.queue, was, -1)
+        place = i64(job.place)
+        if place != NOWHERE:
+            self.change(job.queue, place, 1)
 
     def change(self, name: bytes, place: i64, by: i64) -> None:
         """``by`` jobs more are in this place."""
@@ -74,12 +85,16 @@ class Tallies:
             self.table.put(tally)
         if place == IN_HAND:
             tally.in_hand += by
+            self._totals.in_hand += by
         elif place == DELAYED:
             tally.delayed += by
+            self._totals.delayed += by
         elif place == BACKOFF:
             tally.backoff += by
+            self._totals.in_backoff += by
         elif place >= LOADED:
             tally.loaded += by
+            self._totals.loaded += by
         if by < 0 and not tally.listed and tally.is_empty():
             self._keep_empty(tally)
 
@@ -92,7 +107,7 @@ class Tallies:
             if oldest.is_empty():
                 self.table.remove(oldest)
 
-    def clear(self) -> None:
-        """Forget all."""
+    def all_forgotten(self, jobs: Table[Job]) -> None:
         self.table.clear()
         self._empty.clear()
+        self._totals.clear()

@@ -26,7 +26,9 @@ from disque_tx.core.base.client import (
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.base.turn import Turn
-from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.job import IN_HAND, Job
+from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.errors import CommandError
@@ -62,14 +64,21 @@ class CopiesWatcher:
         raise NotImplementedError
 
 
-class Waiters:
+class Waiters(JobObserver):
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
     will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
     clients that wait at all queues that match."""
 
-    def __init__(self, turn: Turn, queues: Queues, outbox: Outbox, matching: Matching) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        queues: Queues,
+        outbox: Outbox,
+        matching: Matching,
+        policies: Policies,
+    ) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
@@ -79,6 +88,7 @@ class Waiters:
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self.matching = matching
         self._turn = turn
+        self._policies = policies
         self._queues = queues
         self._outbox = outbox
 
@@ -219,6 +229,10 @@ class Waiters:
             wanted = True
         if wanted:
             self.look_at(queue)
+
+    def job_moved(self, job: Job, was: i64) -> None:
+        if was == IN_HAND and (self.matching.active or self._policies.limited):
+            self.note_fewer_in_hand(job.queue)
 
     def note_fewer_in_hand(self, name: bytes) -> None:
         """A job of this queue is not in hand any more: the queue may deliver another one, and has

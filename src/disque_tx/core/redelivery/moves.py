@@ -64,7 +64,7 @@ class _Move(ReplacementReason):
         self, state: State, delivery: Delivery, request: MoveRequest, client: Client
     ) -> None:
         super().__init__(events.BY_MOVE)
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._outbox = state.outbox
         self._totals = state.totals
         self._delivery = delivery
@@ -80,7 +80,7 @@ class _Move(ReplacementReason):
 
     def replaced(self, old: Job, new_id: bytes) -> None:
         """The job is in its new queue."""
-        self._endings.note(old.id, MOVED)
+        self._endings.will_end(old, MOVED)
         self.moved += 1
         self._totals.moved += 1
         self._outbox.note_text(events.MOVED, old, events.BY_MOVE, 0, new_id)

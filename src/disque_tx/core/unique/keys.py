@@ -54,7 +54,7 @@ class Keys(Part):
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
         self._turn = state.turn
-        self._keys_by_job = state.jobs.keys_by_job
+        self._keys_by_job = state.keys_by_job
         self._membership = state.membership
         self._memory = state.memory
         self._peers = state.peers
