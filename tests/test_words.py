@@ -36,7 +36,7 @@ PHRASES = {
     r"\bstanding aside\b": (0, 0),
     r"\btwins?\b": (0, 0),
     r"\bnot wanted any more\b": (0, 0),
-    r"\bin hand\b": (18, 29),
+    r"\bin hand\b": (0, 5),
 }
 
 

@@ -312,7 +312,7 @@ MUTANTS: Final = [
         nothing,
         _COUNTERS,
     ),
-    Mutant("hands-drift", "in_hand only grows", JobStore, "count_released", forget_hand, _TOTALS),
+    Mutant("hands-drift", "in_flight only grows", JobStore, "count_released", forget_hand, _TOTALS),
     Mutant("tallies-drift", "kept counts only grow", Tallies, "change", count_only_more, _TOTALS),
     Mutant(
         "delays-uncounted",
@@ -580,9 +580,9 @@ MUTANTS: Final = [
     ),
     Mutant(
         "hand-unnoticed",
-        "the end of a job in hand makes no room for the next one",
+        "the end of a job in flight makes no room for the next one",
         Waiters,
-        "note_fewer_in_hand",
+        "note_fewer_in_flight",
         nothing,
         "NoJobBesideClient",
         ("limits", ""),

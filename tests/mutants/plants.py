@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_tx.core.delivery.holders import wins
-from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, NOWHERE
 from disque_tx.core.queues.endings import EXPIRED, Endings
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, NOREPLY
 from disque_tx.messages.bustypes import GOTJOB, KEY_COPY, WORKING
@@ -391,7 +391,7 @@ def answer_fetched(right: Any) -> Any:
 
     def set_whereabouts(self: Any, job: Any, place: int) -> None:
         right(self, job, place)
-        if place == IN_HAND:
+        if place == IN_FLIGHT:
             (endings,) = [one for one in self._on_end if isinstance(one, Endings)]
             endings.job_acknowledged(job)
 

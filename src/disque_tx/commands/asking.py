@@ -44,7 +44,7 @@ _FULL: Final = 2
 #: Bytes of bodies in one answer, if there are several.
 BODIES_BYTES: Final = 256 * 1024
 #: How much a node has to do with a job: nothing, it knows that the job is done, it has a copy, or
-#: the job is in its queue, delayed, in backoff, loaded, or in the hands of its clients.
+#: the job is in its queue, delayed, in backoff, loaded, or in flight.
 UNKNOWN: Final = 0
 DONE: Final = 1
 COPY: Final = 2

@@ -20,7 +20,7 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.leases import NEVER_MS
 from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import IN_HAND, Job
+from disque_tx.core.jobs.job import IN_FLIGHT, Job
 from disque_tx.core.jobs.notes import Note, NoteReader
 from disque_tx.core.jobs.tallies import Tally
 from disque_tx.core.node import Node
@@ -130,14 +130,14 @@ class DirectNode:
         return self._node.totals.queued
 
     def tally(self, name: bytes) -> Tally | None:
-        """The numbers of delayed jobs and of those in hand, for a queue that has any."""
+        """The numbers of delayed jobs and of those in flight, for a queue that has any."""
         return self._node.tallies.get(name)
 
     def totals(self) -> tuple[i64, i64, i64]:
-        """Jobs in the hands of clients; jobs that wait for another attempt, those from the log
+        """Jobs in flight; jobs that wait for another attempt, those from the log
         among them; delayed ones."""
         totals = self._node.totals
-        return totals.in_hand, totals.in_backoff + totals.loaded, totals.delayed
+        return totals.in_flight, totals.in_backoff + totals.loaded, totals.delayed
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class _Returning(SlicedTask):
         while self._at < end:
             job = self._jobs[self._at]
             self._at += 1
-            if job.place == IN_HAND:
+            if job.place == IN_FLIGHT:
                 self._node.enqueue([job.id], True, 0)
         self._node.serve()
         return self._at >= len(self._jobs)

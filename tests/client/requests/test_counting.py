@@ -13,7 +13,7 @@ from disque_tx.client.requests.replies import MalformedReply
 NODE = "a" * 40
 COUNTS = QueueCounts("q", 1, 2, 3, 4, 5, 6, 7, 8.25, 0.5)
 NUMBERS: list[Any] = [
-    *(b"queued", 1, b"delayed", 2, b"backoff", 3, b"in-hand", 4, b"dead", 5),
+    *(b"queued", 1, b"delayed", 2, b"backoff", 3, b"in-flight", 4, b"dead", 5),
     *(b"blocked-clients", 6, b"oldest-ms", 7, b"in-per-s", b"8.250", b"out-per-s", b"0.500"),
 ]
 NODES: list[Any] = [b"nodes", 2, b"nodes-missing", [NODE.encode()]]

@@ -72,7 +72,7 @@ class CountTests(OverviewCase):
                 b"queued": 3,
                 b"delayed": 1,
                 b"backoff": 0,
-                b"in-hand": 2,
+                b"in-flight": 2,
                 b"dead": 1,
                 b"blocked-clients": 0,
                 b"oldest-ms": 1_500,
@@ -270,7 +270,7 @@ class FlushTests(OverviewCase):
     def test_states(self) -> None:
         """Each state by itself, several, or all."""
         self.assertEqual(1, self.flush(b"q", b"STATE", b"delayed"))
-        self.assertEqual(1, self.flush(b"q", b"STATE", b"In-Hand", b"STATE", b"backoff"))
+        self.assertEqual(1, self.flush(b"q", b"STATE", b"In-Flight", b"STATE", b"backoff"))
         self.assertEqual(2, self.flush(b"q", b"STATE", b"any"))
         self.assertEqual({self.other}, self.left())
 
@@ -302,7 +302,7 @@ class FlushTests(OverviewCase):
 
     def test_errors(self) -> None:
         """What cannot be flushed is named."""
-        states = b"ERR STATE must be queued, delayed, backoff, in-hand, loaded or any"
+        states = b"ERR STATE must be queued, delayed, backoff, in-flight, loaded or any"
         self.assert_refused(states, overview.qflush, b"QFLUSH", b"q", b"STATE", b"acked")
         for words in ((b"STATE",), (b"x",)):
             self.assert_refused(SYNTAX, overview.qflush, b"QFLUSH", b"q", *words)

@@ -104,6 +104,7 @@ class InfoTests(DeskCase):
             "total_jobs_overflowed": "0",
             "total_jobs_flushed": "0",
             "queued_jobs": "1",
+            "jobs_in_flight": "1",
             "jobs_in_hand": "1",
             "oldest_queued_job_age_seconds": "2",
             "reachable_nodes": "0",

@@ -98,7 +98,7 @@ class AskingTests(QuestionCase):
             tuple(
                 found[name]
                 for name in (
-                    *(b"queued", b"delayed", b"in-hand", b"oldest-ms", b"in-per-s"),
+                    *(b"queued", b"delayed", b"in-flight", b"oldest-ms", b"in-per-s"),
                     *(b"out-per-s", b"nodes", b"nodes-missing"),
                 )
             ),

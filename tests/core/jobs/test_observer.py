@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.base.table import Table
-from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, NOWHERE, Job
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS, JobObserver
 from disque_tx.messages.bustypes import GOTACK, REPLJOB
 from tests.core.bench import ME, MemoryLog, NodeCase
@@ -55,8 +55,8 @@ class SubscriptionTests(NodeCase):
                 ("recorded", job_id),
                 ("moved", (DELAYED, NOWHERE)),
                 ("recorded", job_id),
-                ("moved", (NOWHERE, IN_HAND)),
-                ("moved", (IN_HAND, NOWHERE)),
+                ("moved", (NOWHERE, IN_FLIGHT)),
+                ("moved", (IN_FLIGHT, NOWHERE)),
                 ("gone", job_id),
             ],
             observer.events,

@@ -77,7 +77,7 @@ class NackTests(NodeCase):
         """A job is delivered when the delay of its NACK is over, and not earlier."""
         job_id = self.taken()
         self.assertEqual(1, self.nack(job_id, 1_500))
-        self.assertEqual((0, 1), (self.node.totals.in_hand, self.node.totals.in_backoff))
+        self.assertEqual((0, 1), (self.node.totals.in_flight, self.node.totals.in_backoff))
         self.pass_ms(1_480)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(20)

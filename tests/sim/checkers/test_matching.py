@@ -94,7 +94,7 @@ class BesideTests(NodeCase):
         self.assertEqual(1, self.look())
 
     def test_full(self) -> None:
-        """Nor does one with as many jobs in hand as its policy allows."""
+        """Nor does one with as many jobs in flight as its policy allows."""
         self.add()
         self.get()
         self.get()
@@ -119,7 +119,8 @@ class LimitTests(NodeCase):
     """No limit is passed."""
 
     def test_concurrency(self) -> None:
-        """More jobs in hand than allowed break the promise; those of other queues do not count."""
+        """More jobs in flight than allowed break the promise; those of other queues do not
+        count."""
         self.add()
         self.add()
         self.get(2)

@@ -96,7 +96,7 @@ def _cursor(word: bytes) -> tuple[int, bytes] | None:
 
 
 def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QFLUSH queue [CLUSTER|PROCESSES] [STATE queued|delayed|backoff|in-hand|loaded|any]...
+    """QFLUSH queue [CLUSTER|PROCESSES] [STATE queued|delayed|backoff|in-flight|loaded|any]...
     [WITHDETAILS]"""
     states: i64 = 0
     scope: i64 = HERE
@@ -113,7 +113,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
             at += 1
             bits = FLUSH_STATES.get(argv[at].lower())
             if bits is None:
-                text = "STATE must be queued, delayed, backoff, in-hand, loaded or any"
+                text = "STATE must be queued, delayed, backoff, in-flight, loaded or any"
                 raise CommandError("ERR", text)
             states |= bits
         else:

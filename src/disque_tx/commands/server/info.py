@@ -154,7 +154,8 @@ def _totals(server: Server) -> Fields:
         ("total_jobs_overflowed", str(totals.overflowed)),
         ("total_jobs_flushed", str(totals.flushed)),
         ("queued_jobs", str(totals.queued)),
-        ("jobs_in_hand", str(totals.in_hand)),
+        ("jobs_in_flight", str(totals.in_flight)),
+        ("jobs_in_hand", str(totals.in_flight)),  # the name in 1.0.0; goes with 2.0
         ("oldest_queued_job_age_seconds", str(max(0, waited_ms) // 1000)),
         ("reachable_nodes", str(len(node.membership.reachable))),
         ("maxmemory", str(node.memory.limit)),

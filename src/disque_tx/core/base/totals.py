@@ -1,6 +1,6 @@
 """What became of the jobs of a node, counted: INFO's section Totals.
 
-``queued``, ``delayed``, ``in_hand``, ``in_backoff`` and ``loaded`` are gauges; the others count
+``queued``, ``delayed``, ``in_flight``, ``in_backoff`` and ``loaded`` are gauges; the others count
 since the start, or since the last CONFIG RESETSTAT.
 """
 
@@ -26,8 +26,8 @@ class Totals:
     jobs that ended because an earlier one has their key; ``keys_doubled``: jobs of which that is
     true, but which may have been delivered.
 
-    ``queued``: jobs in queues. ``delayed``: jobs whose DELAY this node waits for. ``in_hand``: jobs
-    that a client of this node fetched and that are neither done nor queued here again.
+    ``queued``: jobs in queues. ``delayed``: jobs whose DELAY this node waits for. ``in_flight``:
+    jobs that a client of this node fetched and that are neither done nor queued here again.
     ``in_backoff``: jobs that wait here for the end of a backoff. ``loaded``: jobs that came from
     the log, and of which nothing else is known yet.
     """
@@ -45,7 +45,7 @@ class Totals:
         "expired",
         "flushed",
         "in_backoff",
-        "in_hand",
+        "in_flight",
         "keys_doubled",
         "keys_dropped",
         "keys_refused",
@@ -66,7 +66,7 @@ class Totals:
         """There are no jobs: set the gauges to zero."""
         self.queued: i64 = 0
         self.delayed: i64 = 0
-        self.in_hand: i64 = 0
+        self.in_flight: i64 = 0
         self.in_backoff: i64 = 0
         self.loaded: i64 = 0
 

@@ -12,7 +12,7 @@ from disque_tx.core.state.state import State
 
 #: The numbers of a row, behind its name.
 NUMBERS: Final = (
-    *(b"queued", b"delayed", b"backoff", b"in-hand", b"dead", b"blocked-clients"),
+    *(b"queued", b"delayed", b"backoff", b"in-flight", b"dead", b"blocked-clients"),
     *(b"oldest-ms", b"in-per-s", b"out-per-s", b"loaded"),
 )
 #: The number that is no sum over nodes.
@@ -95,20 +95,20 @@ class QueueCounter:
             first = queue.jobs.first()
             if first is not None:
                 oldest_ms = now_ms - first.moved_ms
-        delayed, backoff, in_hand, loaded = self.elsewhere(name)
+        delayed, backoff, in_flight, loaded = self.elsewhere(name)
         numbers: list[int] = [
-            *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
+            *(queued, delayed, backoff, in_flight, self._dead(name), blocked),
             *(oldest_ms, in_milli, out_milli, loaded),
         ]
         return QueueNumbers(name, numbers)
 
     def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
-        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients,
+        """The jobs of a queue that are not in it: delayed, in backoff, in flight,
         loaded from the log."""
         tally = self._tallies.get(name)
         if tally is None:
             return 0, 0, 0, 0
-        return tally.delayed, tally.backoff, tally.in_hand, tally.loaded
+        return tally.delayed, tally.backoff, tally.in_flight, tally.loaded
 
     def _dead(self, name: bytes) -> i64:
         if len(name) > QUEUE_BYTES_MAX and self._tallies.get(name) is None:

@@ -31,8 +31,8 @@ def queue_figures(queue: Queue, counts: QueueCounter, now_ms: i64) -> Figures:
     """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
     queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in
-    backoff, in the hands of clients, and loaded from the log."""
-    delayed, backoff, in_hand, loaded = counts.elsewhere(queue.name)
+    backoff, in flight, and loaded from the log."""
+    delayed, backoff, in_flight, loaded = counts.elsewhere(queue.name)
     first = queue.jobs.first()
     return (
         queue.name,
@@ -47,6 +47,6 @@ def queue_figures(queue: Queue, counts: QueueCounter, now_ms: i64) -> Figures:
         _PAUSES[queue.paused],
         int(delayed),
         int(backoff),
-        int(in_hand),
+        int(in_flight),
         int(loaded),
     )

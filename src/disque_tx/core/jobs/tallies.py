@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.table import Table
 from disque_tx.core.base.totals import Totals
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, Job
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE, Job
 from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.messages.records import Keyed
 
@@ -25,25 +25,25 @@ _EMPTY_MAX: Final = 1_000
 
 class Tally(Keyed):
     """One queue. ``delayed``: jobs whose DELAY this node waits for. ``backoff``: jobs that wait
-    here for another attempt. ``in_hand``: jobs that a client of this node fetched, and that are
+    here for another attempt. ``in_flight``: jobs that a client of this node fetched, and that are
     neither done nor queued here again. ``loaded``: jobs that came from the log, and of which
     nothing else is known yet. ``listed``: stands among the tallies of nothing."""
 
-    __slots__ = ("backoff", "delayed", "in_hand", "listed", "loaded")
+    __slots__ = ("backoff", "delayed", "in_flight", "listed", "loaded")
 
     def __init__(self, name: bytes) -> None:
         super().__init__(name)
         self.delayed: i64 = 0
         self.backoff: i64 = 0
-        self.in_hand: i64 = 0
+        self.in_flight: i64 = 0
         self.loaded: i64 = 0
         self.listed: bool = False
 
     def of(self, place: i64) -> i64:
         """How many jobs are in one of the places of :mod:`disque_tx.core.jobs.job`; those that are
         resuming are among the loaded ones."""
-        if place == IN_HAND:
-            return self.in_hand
+        if place == IN_FLIGHT:
+            return self.in_flight
         if place == DELAYED:
             return self.delayed
         if place == BACKOFF:
@@ -52,7 +52,7 @@ class Tally(Keyed):
 
     def is_empty(self) -> bool:
         """Whether there is nothing to count."""
-        held = self.in_hand + self.delayed + self.backoff + self.loaded
+        held = self.in_flight + self.delayed + self.backoff + self.loaded
         return held == 0
 
 
@@ -83,9 +83,9 @@ class Tallies(JobObserver):
         if tally is None:
             tally = Tally(name)
             self.table.put(tally)
-        if place == IN_HAND:
-            tally.in_hand += by
-            self._totals.in_hand += by
+        if place == IN_FLIGHT:
+            tally.in_flight += by
+            self._totals.in_flight += by
         elif place == DELAYED:
             tally.delayed += by
             self._totals.delayed += by

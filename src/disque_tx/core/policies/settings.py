@@ -63,7 +63,7 @@ class QueuePolicy:
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
     nothing is set. ``max_length``: jobs queued at one node, 0 for no limit. ``pause``: the flags of
     a queue, -1 if nothing is set. ``copy_to``: queues to which jobs are added, too.
-    ``concurrency``: jobs in hand at one node, 0 for no limit. ``rate_milli``: deliveries at one
+    ``concurrency``: jobs in flight at one node, 0 for no limit. ``rate_milli``: deliveries at one
     node per 1,000 seconds, 0 for no limit; ``rate_burst``: how many of them at once, 0 for those of
     a second.
     """

@@ -26,7 +26,7 @@ from disque_tx.core.base.client import (
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.base.turn import Turn
-from disque_tx.core.jobs.job import IN_HAND, Job
+from disque_tx.core.jobs.job import IN_FLIGHT, Job
 from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.index import Matching
@@ -231,11 +231,11 @@ class Waiters(JobObserver):
             self.look_at(queue)
 
     def job_moved(self, job: Job, was: i64) -> None:
-        if was == IN_HAND and (self.matching.active or self._policies.limited):
-            self.note_fewer_in_hand(job.queue)
+        if was == IN_FLIGHT and (self.matching.active or self._policies.limited):
+            self.note_fewer_in_flight(job.queue)
 
-    def note_fewer_in_hand(self, name: bytes) -> None:
-        """A job of this queue is not in hand any more: the queue may deliver another one, and has
+    def note_fewer_in_flight(self, name: bytes) -> None:
+        """A job of this queue is not in flight any more: the queue may deliver another one, and has
         a better place among those that match."""
         queue = self._queues.get(name)
         if queue is not None and queue.jobs.size > 0:

@@ -6,8 +6,7 @@
    TTL. Jobs that are not dead letters stay, and so do letters whose queue has too long a name.
 3. The client is blocked while jobs are under way. Some are begun per turn, and their number under
    way at a time is limited. If the client goes away no more are begun.
-4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
-   consumer stay.
+4. Jobs come from the queue as it was at the beginning, or are named by ID; those in flight stay.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.base.table import Table
-from disque_tx.core.jobs.job import ACK, BACKOFF, IN_HAND, NOWHERE, Job
+from disque_tx.core.jobs.job import ACK, BACKOFF, IN_FLIGHT, NOWHERE, Job
 from disque_tx.core.jobs.memory import Memory, job_bytes
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS, JobObserver
 from disque_tx.messages.records import (
@@ -97,7 +97,7 @@ class JobStore(Part):
 
     def count_delivered(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
-        self.set_whereabouts(job, IN_HAND)
+        self.set_whereabouts(job, IN_FLIGHT)
 
     def count_released(self, job: Job) -> None:
         """No client of this node works on the job any more, as far as this node knows, and it
@@ -110,7 +110,7 @@ class JobStore(Part):
         self.set_whereabouts(job, BACKOFF)
 
     def set_whereabouts(self, job: Job, place: i64) -> None:
-        """The job is delayed, in backoff, in hand, loaded, or nothing of these, from now on."""
+        """The job is delayed, in backoff, in flight, loaded, or nothing of these, from now on."""
         was = i64(job.place)
         if was == place:
             return

@@ -149,7 +149,7 @@ class NodeView:
         return QueueCounts(
             delayed=of[b"delayed"],
             backoff=of[b"backoff"],
-            in_hand=of[b"in-hand"],
+            in_flight=of[b"in-flight"],
             dead=of[b"dead"],
             in_per_s=of[b"in-per-s"] / 1000,
             out_per_s=of[b"out-per-s"] / 1000,

@@ -7,7 +7,7 @@ import click
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 
-_STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
+_STATES = ("queued", "delayed", "backoff", "in-flight", "loaded", "any")
 
 
 @click.command("flush")
@@ -35,7 +35,7 @@ def command(
             where = "all nodes" if everywhere else f"the node at {client.address()}"
             click.echo(
                 f"{queue} on {where}: {counts.queued} queued, {counts.delayed} delayed,"
-                f" {counts.backoff} in backoff, {counts.in_hand} in hand,"
+                f" {counts.backoff} in backoff, {counts.in_flight} in flight,"
                 f" {counts.loaded} loaded from the log",
                 err=True,
             )

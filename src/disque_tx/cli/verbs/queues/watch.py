@@ -32,9 +32,11 @@ Row = tuple[QueueSummary, JobRates]
 #: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
 _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
     "queued_jobs": sum,
-    "jobs_in_hand": sum,
+    "jobs_in_flight": sum,
     "oldest_queued_job_age_seconds": max,
 }
+#: Names that nodes of 1.0.0 have for these fields.
+_FORMER: Final = {"jobs_in_flight": "jobs_in_hand"}
 
 
 class QueueWatch:
@@ -88,7 +90,8 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     """The totals of all nodes that report them; those of the original do not."""
     found = {}
     for name, joined in _TOTALS.items():
-        values = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
+        shown = [info.get(name, info.get(_FORMER.get(name, ""), "")) for info in infos]
+        values = [int(text) for text in shown if text.isdecimal()]
         if values:
             found[name] = joined(values)
     return found
@@ -191,9 +194,9 @@ def _summary(watch: QueueWatch) -> str:
     """The lines below the table."""
     lines = [watch.trouble] if watch.trouble else []
     if len(watch.totals) == len(_TOTALS):
-        queued, in_hand, oldest_s = (watch.totals[name] for name in _TOTALS)
+        queued, in_flight, oldest_s = (watch.totals[name] for name in _TOTALS)
         lines.append(
-            f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_hand} in hand"
+            f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_flight} in flight"
         )
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ _FIELDS: Final = {
     "delivered": "total_jobs_delivered",
     "acked": "total_jobs_acked",
     "queued": "queued_jobs",
-    "in_hand": "jobs_in_hand",
+    "in_flight": "jobs_in_flight",
     "oldest_s": "oldest_queued_job_age_seconds",
     "clients": "connected_clients",
     "blocked": "blocked_clients",

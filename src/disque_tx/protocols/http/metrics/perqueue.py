@@ -54,7 +54,7 @@ class Family:
 
 
 #: ``queued`` is in the queue; the others are jobs that come back to it, unless they end.
-_STATES: Final = ("queued", "in_hand", "delayed", "backoff", "loaded")
+_STATES: Final = ("queued", "in_flight", "delayed", "backoff", "loaded")
 FAMILIES: Final = {
     family.name: family
     for family in (

@@ -49,12 +49,12 @@ _SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
 _QUEUE: Final = schema(
     name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
     jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
-    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
+    in_flight=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
 )  # fmt: skip
 _FIGURES: Final = {field.name for field in attrs.fields(QueueFigures)}
 _PLACE: Final = schema(
     node=TEXT, process=NUMBER, queued=NUMBER, oldest_s=REAL, blocked=NUMBER, pause=TEXT,
-    delayed=NUMBER, backoff=NUMBER, in_hand=NUMBER, loaded=NUMBER,
+    delayed=NUMBER, backoff=NUMBER, in_flight=NUMBER, loaded=NUMBER,
 )  # fmt: skip
 _ONE: Final = schema(
     **_QUEUE["properties"],
