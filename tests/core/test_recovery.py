@@ -278,7 +278,7 @@ class ResumeTests(PeerCase):
 
     def loaded(self) -> int:
         """How many jobs count as loaded."""
-        return self.node.overview.counts.of(b"q").numbers[-1]
+        return self.node.queue_queries.counts.of(b"q").numbers[-1]
 
     def test_asked_first(self) -> None:
         """Other holders are asked whether they have the job, then it is queued, long before its

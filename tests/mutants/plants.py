@@ -626,7 +626,7 @@ def believe_keys(right: Any) -> Any:
                 self._keeper.merge(sender.id, entry)
             elif entry.state == HELD and entry.born_ms < found.born_ms:
                 self.reservations.drop(found)
-                self.reservations.take(entry, self._turn.now_ms)
+                self.reservations.store(entry, self._turn.now_ms)
                 self._conflicts._inform(found.job_id, b"", entry)
                 if found.maker:
                     self._conflicts._lost(found.job_id, entry.job_id, True)

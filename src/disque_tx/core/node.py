@@ -110,10 +110,10 @@ class Node:
         self.pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
-        self.overview = QueueQueries(state, self.acks)
+        self.queue_queries = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
-        parts = (self.replication, holders, self.getting.pattern_demand, self.overview)
+        parts = (self.replication, holders, self.getting.pattern_demand, self.queue_queries)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
         self._awakening = Awakening(
             state, self.replication, self.delivery, self.acks, self._retries
@@ -126,7 +126,7 @@ class Node:
             self._awakening,
             self._unblocking,
             self.replication,
-            self.overview,
+            self.queue_queries,
             self._fanout,
             self.getting,
             self.keys,
@@ -188,9 +188,9 @@ class Node:
         self._inbox.receive(link, message)
         self.serve()
 
-    def speaker(self, link: Link) -> NodeEntry | None:
-        """See :meth:`Inbox.speaker`."""
-        return self._inbox.speaker(link)
+    def sender_of(self, link: Link) -> NodeEntry | None:
+        """See :meth:`Inbox.sender_of`."""
+        return self._inbox.sender_of(link)
 
     def receive_signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> None:
         """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it."""
@@ -212,7 +212,7 @@ class Node:
         Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
         once, or blocked until there are enough copies.
         """
-        if self.membership.standing.aside:
+        if self.membership.identity.suspended:
             raise identity_conflict_error()
         if self.policies.copying and self._fanout.add(client, request):
             return
@@ -312,8 +312,8 @@ class Node:
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.settled or self.keys_by_job.ended:
-            self.waiters.settle()
-            self.keys.settle()
+            self.waiters.notify_watchers()
+            self.keys.process_ended()
         if self.waiters.ready:
             self._serving.run()
             if self.delivery.overfull:
@@ -330,7 +330,7 @@ class Node:
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
-        if self.membership.standing.aside:
+        if self.membership.identity.suspended:
             self._unblocking.waiting_for_jobs(identity_conflict_error(), DUE_PER_TURN)
         elif self.membership.leaving:
             self._unblocking.waiting_for_jobs(leaving(), DUE_PER_TURN)

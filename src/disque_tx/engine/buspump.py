@@ -28,7 +28,7 @@ _EPOLLIN: Final = 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Received(HotMessages):
+class MessageDelivery(HotMessages):
     """Gives messages to the node. ``link``, ``sender``: where the hot ones come from."""
 
     def __init__(self, node: Node) -> None:
@@ -55,7 +55,7 @@ class BusPump:
     """``hot``: whether hot messages take the short way; the effects are the same. All methods are
     called within a turn."""
 
-    def __init__(self, node: Node, links: BusLinks, received: Received) -> None:
+    def __init__(self, node: Node, links: BusLinks, received: MessageDelivery) -> None:
         self.hot: bool = True
         self._membership = node.membership
         self._outbox = node.outbox
@@ -127,15 +127,15 @@ class BusPump:
         while not outbox.hangups or link not in outbox.hangups:
             if not parser.advance():
                 return
-            sender = self._node.speaker(link) if self.hot else None
+            sender = self._node.sender_of(link) if self.hot else None
             if sender is not None:
                 received.link = link
                 received.sender = sender
-                if parser.read_hot(link.speaker, received):
+                if parser.read_hot(link.peer_id, received):
                     continue
             message = parser.message()
             if message is None:
                 continue
             received.value(link, message)
-            if not end.trusted and link.speaker:
+            if not end.trusted and link.peer_id:
                 self._links.trust(end)

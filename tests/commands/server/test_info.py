@@ -141,8 +141,8 @@ class InfoTests(DeskCase):
         """Processes that share a node ID are counted, and the one that stepped aside reports it.
         CLUSTER INFO then has one more field, at its end, where clients of the original ignore
         it."""
-        standing = self.membership.standing
-        standing.aside = standing.doubled = True
+        identity = self.membership.identity
+        identity.suspended = identity.contested = True
         fields = self.fields(b"cluster")
         self.assertEqual(("1", "yes"), (fields["cluster_twins"], fields["cluster_standing_aside"]))
         text = self.call(cluster, b"CLUSTER", b"INFO")

@@ -199,7 +199,7 @@ class WaitTests(MatchCase):
     def test_doomed(self) -> None:
         """A client whose connection is about to be closed gets no job that would be lost."""
         first, second = self.block(b"*"), self.block(b"*")
-        first.doomed = True
+        first.abort_now = True
         self.add(b"a")
         self.assertEqual((b"", b"a"), (self.queue_of(first), self.queue_of(second)))
 

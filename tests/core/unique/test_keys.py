@@ -81,7 +81,7 @@ class AloneTests(KeyCase):
     def test_out_of_memory(self) -> None:
         """A node that is short of memory takes no more keys, and says so."""
         self.cluster.up[A].memory.limit = 1
-        self.cluster.up[A].memory.take(100)
+        self.cluster.up[A].memory.add(100)
         with self.assertRaises(CommandError) as caught:
             self.add(A)
         self.assertEqual("NOREPL", caught.exception.code)

@@ -83,7 +83,7 @@ class ReservedTests(BeanstalkCase):
 
     def fill_disk(self, full: bool) -> None:
         """Nothing can be written to the log, or it can again."""
-        self.server.troubled = full
+        self.server.degraded = full
         assert isinstance(self.control, MemoryControl)
         self.control.log_error = "No space left on device" if full else ""
 

@@ -62,7 +62,7 @@ class BesideTests(NodeCase):
 
     def look(self) -> int:
         """How many pairs there are now."""
-        return len(self.checker.look(self.run_, self.node))
+        return len(self.checker.breaches_at(self.run_, self.node))
 
     def test_by_name(self) -> None:
         """A client that named the queue and is not served breaks the promise."""
@@ -126,11 +126,11 @@ class LimitTests(NodeCase):
         self.get(2)
         for allowed, breaches in ((b"1", 1), (b"2", 0)):
             self.policies(concurrency=allowed)
-            self.assertEqual(breaches, len(LimitsKept().look(self.run_, self.node)), allowed)
+            self.assertEqual(breaches, len(LimitsKept().breaches_at(self.run_, self.node)), allowed)
         self.run_.workload = attrs.evolve(
             self.run_.workload, policies=((b"other", b"concurrency", b"1"),)
         )
-        self.assertEqual([], LimitsKept().look(self.run_, self.node))
+        self.assertEqual([], LimitsKept().breaches_at(self.run_, self.node))
 
     def test_done(self) -> None:
         """A job that is acknowledged is in nobody's hands."""
@@ -139,7 +139,7 @@ class LimitTests(NodeCase):
         self.add()
         self.get(2)
         self.node.acknowledge([next(iter(self.node.jobs.table.values())).id])
-        self.assertEqual([], LimitsKept().look(self.run_, self.node))
+        self.assertEqual([], LimitsKept().breaches_at(self.run_, self.node))
 
     def test_rate(self) -> None:
         """Deliveries may come as fast as tokens do, and a burst at once."""

@@ -107,10 +107,10 @@ class Server:
 
     ``clients``: by ID, oldest first. ``monitors``: clients that used MONITOR, in that order.
     ``registry``: the commands in force. ``paused_until_ms``: CLIENT PAUSE, on the node's steady
-    clock; 0 when not paused. ``guarded``: clients must give a password. ``eviction_allowed``:
-    ``maxmemory-policy`` is not noeviction. ``joining``: this process does not reach the others of
-    its daemon yet, so jobs could get too few copies. ``troubled``: the log is being loaded or
-    cannot be written, or the process is joining, so commands must check that.
+    clock; 0 when not paused. ``password_required``: clients must give a password.
+    ``eviction_allowed``: ``maxmemory-policy`` is not noeviction. ``joining``: this process does not
+    reach the others of its daemon yet, so jobs could get too few copies. ``degraded``: the log is
+    being loaded or cannot be written, or the process is joining, so commands must check that.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Server:
         self.clients: dict[int, Client] = {}
         self.monitors: list[Client] = []
         self.paused_until_ms: i64 = 0
-        self.guarded = False
+        self.password_required = False
         self.eviction_allowed = True
         self.joining = False
-        self.troubled = False
+        self.degraded = False
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.latency = latency or LatencyMonitor()

@@ -62,7 +62,7 @@ def _flags(client: Client) -> bytes:
         flags += b"b"
     if client.closing:
         flags += b"c"
-    if client.doomed:
+    if client.abort_now:
         flags += b"A"
     if client.unix:
         flags += b"U"
@@ -176,7 +176,7 @@ def _close(server: Server, caller: Client, chosen: KillFilter) -> int:
         if client is caller:
             client.closing = True
         else:
-            client.doomed = True
+            client.abort_now = True
         server.node.outbox.touch(client)
     return len(matching)
 

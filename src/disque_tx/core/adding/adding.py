@@ -103,7 +103,7 @@ class Adding:
 
         Raises ``CommandError`` as for a client. ``reason``: of the event.
         """
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         request.delay_s = max(request.delay_s, 0)  # it has waited
         job = self._new(request)
@@ -116,7 +116,7 @@ class Adding:
         ``id_start``: what its ID begins with, up to the TTL; empty for an ID as any other. If there
         is a job with that ID, it is returned. Raises ``CommandError`` as for a client.
         """
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         if self._memory.level() > 1:
             raise out_of_memory()

@@ -139,6 +139,6 @@ class Flushing(ResultTask):
     def _end(self, job: Job) -> None:
         self._flushed += 1
         self._totals.flushed += 1
-        self._outbox.note(events.DELETED, job, events.BY_FLUSH)
+        self._outbox.record_event(events.DELETED, job, events.BY_FLUSH)
         self._endings.will_end(job, DELETED)
         self._acks.end(job)

@@ -115,7 +115,7 @@ class Acks:
         if job.state != ACKED and job.state != WAIT_REPL:
             if reason == events.BY_COMMAND:
                 self._totals.dropped += 1
-            self._outbox.note(events.DELETED, job, reason)
+            self._outbox.record_event(events.DELETED, job, reason)
         self._delivery.remove(job)
 
     def _count(self, kind: i64, job: Job) -> None:
@@ -144,7 +144,7 @@ class Acks:
         )
         job.expire_ms = self._turn.now_ms + life_s * 1000
         job.dummy = True
-        self._outbox.note(events.ACKED, job, events.NOT_HELD)
+        self._outbox.record_event(events.ACKED, job, events.NOT_HELD)
         self._jobs.acknowledge(job)
         self._jobs.add(job)
         self._schedule(job)

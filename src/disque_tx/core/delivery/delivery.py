@@ -117,7 +117,7 @@ class Delivery:
     def enqueue_counted(self, job: Job, cause: i64) -> None:
         """Put an active job, whose return has been counted and made known, into its queue."""
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
-        self._outbox.note(kind, job, cause)
+        self._outbox.record_event(kind, job, cause)
         job.flags |= BCAST_QUEUED
         if cause == events.BY_RETRY:
             self._totals.requeued += 1
@@ -259,7 +259,7 @@ class Delivery:
         """Forget a job that waits for copies, here and, as far as possible, on the nodes that got
         one; ``error`` is for its client."""
         self._totals.dropped += 1
-        self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
+        self._outbox.record_event(events.DELETED, job, events.NOT_REPLICATED)
         self._peers.signal_holders(job, bustypes.DELJOB, 0)
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
@@ -298,7 +298,7 @@ class Delivery:
 
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
-        self._outbox.note(events.EXPIRED, job)
+        self._outbox.record_event(events.EXPIRED, job)
         self._endings.will_end(job, endings.EXPIRED)
 
     def postpone(self, job: Job) -> None:

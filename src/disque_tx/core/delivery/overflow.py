@@ -77,7 +77,7 @@ class Overflow(SlicedTask):
             job = queue.jobs.first()
             assert job is not None
             self._totals.overflowed += 1
-            self._outbox.note(events.DELETED, job, events.OVERFLOW)
+            self._outbox.record_event(events.DELETED, job, events.OVERFLOW)
             self._endings.will_end(job, DELETED)
             self._acks.end(job)
         return True

@@ -71,13 +71,13 @@ class Notes(JobObserver):
     def put(self, job_id: bytes, note: Note) -> None:
         """Keep a note about a job, instead of any other one."""
         if job_id not in self.by_job:
-            self._memory.take(_ENTRY_BYTES)
+            self._memory.add(_ENTRY_BYTES)
         self.by_job[job_id] = note
 
     def drop(self, job_id: bytes) -> None:
         """Keep no note about this job."""
         if self.by_job.pop(job_id, None) is not None:
-            self._memory.give(_ENTRY_BYTES)
+            self._memory.subtract(_ENTRY_BYTES)
 
     def record(self, job_id: bytes, note: Note) -> None:
         """Write down what a note about a recorded job says now."""
@@ -111,7 +111,7 @@ class Notes(JobObserver):
         if self.by_job:
             note = self.by_job.pop(job.id, None)
             if note is not None:
-                self._memory.give(_ENTRY_BYTES)
+                self._memory.subtract(_ENTRY_BYTES)
                 note.ended(job)
 
     def read_by(

@@ -52,7 +52,7 @@ class Reasons(JobObserver):
         text = text[:REASON_BYTES_MAX].translate(_ONE_LINE)
         self._texts[job_id] = text
         self.used += _ENTRY_BYTES + len(text)
-        self._memory.take(_ENTRY_BYTES + len(text))
+        self._memory.add(_ENTRY_BYTES + len(text))
         self.kept = True
 
     def forget(self, job_id: bytes) -> None:
@@ -60,7 +60,7 @@ class Reasons(JobObserver):
         text = self._texts.pop(job_id, None)
         if text is not None:
             self.used -= _ENTRY_BYTES + len(text)
-            self._memory.give(_ENTRY_BYTES + len(text))
+            self._memory.subtract(_ENTRY_BYTES + len(text))
             self.kept = bool(self._texts)
 
     def job_acknowledged(self, job: Job) -> None:
@@ -72,7 +72,7 @@ class Reasons(JobObserver):
             self.forget(job.id)
 
     def all_forgotten(self, jobs: Table[Job]) -> None:
-        self._memory.give(self.used)
+        self._memory.subtract(self.used)
         self.used = 0
         self._texts.clear()
         self.kept = False

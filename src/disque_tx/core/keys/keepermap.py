@@ -113,7 +113,7 @@ class KeeperMap:
         """Whether no other node keeps keys."""
         return len(self.nodes) < 2
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Notice nodes that came or went; to be called whenever it matters."""
         now_ms = self._turn.now_ms
         membership = self._membership

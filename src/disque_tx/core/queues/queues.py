@@ -159,7 +159,7 @@ class Queues(Part):
             queue = Queue(name, now_ms)
             queue.paused = self.paused_by_policy(name)
             self.table.put(queue)
-            self._memory.take(QUEUE_BYTES + len(name))
+            self._memory.add(QUEUE_BYTES + len(name))
         return queue
 
     def check(self, name: bytes) -> None:
@@ -183,12 +183,12 @@ class Queues(Part):
         """Remove a queue; its statistics are gone with it."""
         self._last = None
         self.table.remove(queue)
-        self._memory.give(QUEUE_BYTES + len(queue.name))
+        self._memory.subtract(QUEUE_BYTES + len(queue.name))
 
     def forget_all(self) -> None:
         """Remove every queue, whatever is in it."""
         for queue in self.table.values():
-            self._memory.give(QUEUE_BYTES + len(queue.name))
+            self._memory.subtract(QUEUE_BYTES + len(queue.name))
         self.table.clear()
         self._last = None
         self._cursor = 0

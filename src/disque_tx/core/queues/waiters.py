@@ -68,7 +68,7 @@ class Waiters(JobObserver):
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
-    will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
+    will not, stand in ``settled`` until :meth:`notify_watchers`. ``matching``: the selectors of
     clients that wait at all queues that match."""
 
     def __init__(
@@ -144,7 +144,7 @@ class Waiters(JobObserver):
         """Answer the client of ``job``, if there is one, with its ID."""
         client = self.copies.pop(job.id).client
         if self.watched:
-            self._note_settled(job.id, True)
+            self._copies_decided(job.id, True)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
@@ -156,19 +156,19 @@ class Waiters(JobObserver):
         wait = self.copies.pop(job.id, None)
         client = wait.client if wait is not None else None
         if self.watched:
-            self._note_settled(job.id, False)
+            self._copies_decided(job.id, False)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
             self.answered(client)
 
-    def _note_settled(self, job_id: bytes, made: bool) -> None:
+    def _copies_decided(self, job_id: bytes, made: bool) -> None:
         watcher = self.watched.pop(job_id, None)
         if watcher is not None:
             self.settled.append((watcher, job_id, made))
 
-    def settle(self) -> None:
+    def notify_watchers(self) -> None:
         """Notify those who watch copies."""
         while self.settled:
             settled, self.settled = self.settled, []
@@ -232,9 +232,9 @@ class Waiters(JobObserver):
 
     def job_moved(self, job: Job, was: i64) -> None:
         if was == IN_FLIGHT and (self.matching.active or self._policies.limited):
-            self.note_fewer_in_flight(job.queue)
+            self.fewer_in_flight(job.queue)
 
-    def note_fewer_in_flight(self, name: bytes) -> None:
+    def fewer_in_flight(self, name: bytes) -> None:
         """A job of this queue is not in flight any more: the queue may deliver another one, and has
         a better place among those that match."""
         queue = self._queues.get(name)

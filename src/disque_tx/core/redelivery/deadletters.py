@@ -45,7 +45,7 @@ class _Burial(ReplacementReason):
         """The letter is there."""
         self._endings.will_end(old, DEAD)
         self._totals.dead_letters += 1
-        self._outbox.note_text(events.DEAD, old, events.NO_REASON, 0, self._reason)
+        self._outbox.record_event_text(events.DEAD, old, events.NO_REASON, 0, self._reason)
 
     def kept(self, old: Job) -> None:
         """Tried again when the present backoff is over."""
@@ -79,7 +79,7 @@ class DeadLetterMaker:
         if not policy.dead_queue:
             self._endings.will_end(job, DEAD)
             self._totals.letters_dropped += 1
-            self._outbox.note_text(events.DROPPED, job, events.NO_REASON, 0, reason)
+            self._outbox.record_event_text(events.DROPPED, job, events.NO_REASON, 0, reason)
             self._acks.end(job)
             return True
         if policy.dead_queue == job.queue or is_letter(job.body):

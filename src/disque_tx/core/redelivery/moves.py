@@ -82,7 +82,7 @@ class _Move(ReplacementReason):
         self._endings.will_end(old, MOVED)
         self.moved += 1
         self._totals.moved += 1
-        self._outbox.note_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
+        self._outbox.record_event_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
         self.under_way -= 1
 
     def kept(self, old: Job) -> None:

@@ -181,7 +181,7 @@ class Retries:
         if delay_ms > 0:
             self._totals.backoffs += 1
             text = self._reasons.get(job.id)
-            self._outbox.note_text(events.DELAYED, job, cause, delay_ms, text)
+            self._outbox.record_event_text(events.DELAYED, job, cause, delay_ms, text)
             self._backoff.hold(job, self._turn.now_ms + delay_ms)
             return
         self._delivery.enqueue_counted(job, cause)

@@ -63,7 +63,7 @@ class JobStore(Part):
     def add(self, job: Job) -> None:
         """Register a job that is not known yet, and schedule it."""
         self.table.put(job)
-        self._memory.take(job_bytes(job))
+        self._memory.add(job_bytes(job))
         self.schedule.add(job, awake_ms(job))
 
     def reschedule(self, job: Job) -> None:
@@ -73,9 +73,9 @@ class JobStore(Part):
 
     def set_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
         """Replace the nodes that may hold a copy of a registered job."""
-        self._memory.give(job_bytes(job))
+        self._memory.subtract(job_bytes(job))
         job.nodes = nodes
-        self._memory.take(job_bytes(job))
+        self._memory.add(job_bytes(job))
 
     def merge_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
         """Add nodes that may hold a copy of a registered job."""
@@ -141,7 +141,7 @@ class JobStore(Part):
             observer.job_gone(job)
         self.schedule.remove(job)
         self.table.remove(job)
-        self._memory.give(job_bytes(job))
+        self._memory.subtract(job_bytes(job))
 
     def forget_all(self) -> None:
         """Forget every job; those that could still have been delivered are recorded."""
@@ -150,7 +150,7 @@ class JobStore(Part):
         for job in self.table.values():
             if job.state == ACTIVE or job.state == QUEUED:
                 self.record_end(job)
-            self._memory.give(job_bytes(job))
+            self._memory.subtract(job_bytes(job))
         for observer in self._observers:
             observer.all_forgotten(self.table)
         self.table.clear()

@@ -76,7 +76,7 @@ class Claims(CopiesWatcher):
 
     def begin(self, receiver: KeyReceiver, request: AddRequest, unique: Unique) -> Claim | None:
         """Add a job once; the claim, if it is not done at once."""
-        self._view.look()
+        self._view.refresh()
         claim = Claim(receiver, request, unique)
         claim.born_ms = self._turn.wall_us // 1000
         if self._view.alone() and self._view.ready():
@@ -134,7 +134,7 @@ class Claims(CopiesWatcher):
         if claim.making:
             return
         view = self._view
-        view.look()
+        view.refresh()
         if not view.ready():
             self._later(claim)
             return
@@ -259,7 +259,7 @@ class Claims(CopiesWatcher):
         found = self._reservations.get(claim.unique.key)
         if found is not None and found.job_id == claim.job_id:
             found.state = u8(HELD)
-            self._reservations.look_at(found, 0)
+            self._reservations.check_at(found, 0)
             self._reservations.changed(found)
             self._spread(found, claim.granted)
         claim.receiver.added(claim.job_id, True)

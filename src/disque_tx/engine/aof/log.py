@@ -102,7 +102,7 @@ class AppendOnlyLog(CommittedLog):
         self._node.counters.record_late(self._node.now_ms)
         if self._writer is not None:
             self._writer.tick()
-            self._writer.look(self._path())
+            self._writer.check_file(self._path())
         reason = self._rewrite_reason()
         if reason and self._rewrites.may_begin():
             self._reports.notice(f"Starting a rewrite of the append only file: {reason}")

@@ -131,7 +131,7 @@ class LogWriter:
             return "a sync failed"
         return "its name is that of another file, or of none" if self.name_error else ""
 
-    def look(self, path: str) -> None:
+    def check_file(self, path: str) -> None:
         """See whether the log is still to be found under its name."""
         now_ms = int(self._environment.node.now_ms)
         if self.name_error or now_ms < self._look_ms:

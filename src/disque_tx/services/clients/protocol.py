@@ -59,7 +59,7 @@ class RespProtocol(Protocol):
         session = Session(admission.next_id(), addr, now_ms, self, direct)
         session.monitor_addr = monitor_addr
         session.unix = unix
-        session.parser.restricted = admission.guarded()
+        session.parser.restricted = admission.password_required()
         if isinstance(transport, FastTransport):
             session.fd = transport.fd
             session.recv = transport.recv

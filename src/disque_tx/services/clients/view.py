@@ -102,7 +102,9 @@ class NodeView:
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""
         node = self._node
-        after, rows = scan_figures(node.queues, node.overview.counts, cursor, least, node.now_ms)
+        after, rows = scan_figures(
+            node.queues, node.queue_queries.counts, cursor, least, node.now_ms
+        )
         return after, [QueueFigures(*row) for row in rows]
 
     def queue(self, name: bytes) -> QueueFigures | None:
@@ -111,7 +113,7 @@ class NodeView:
         queue = node.queues.get(name)
         if queue is None:
             return None
-        return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
+        return QueueFigures(*queue_figures(queue, node.queue_queries.counts, node.now_ms))
 
     def pause(self, name: bytes) -> str:
         """Whether a queue is paused."""
@@ -144,7 +146,7 @@ class NodeView:
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
-        kept = self._node.overview.counts.of(name)
+        kept = self._node.queue_queries.counts.of(name)
         of = dict(zip(NUMBERS, kept.numbers, strict=True))
         return QueueCounts(
             delayed=of[b"delayed"],

@@ -217,7 +217,7 @@ class Pump(Clients):
         they may hold jobs that the client wants to return to their queue, so the connection ends
         after them.
         """
-        if session.paused or session.doomed or session.writer.size == 0:
+        if session.paused or session.abort_now or session.writer.size == 0:
             return False
         self._node.client_gone(session)
         session.closing = True
@@ -255,12 +255,12 @@ class Pump(Clients):
     def _fail(self, session: Session, fault: BaseException) -> None:
         """A fault of this program: only the connection of this client ends."""
         session.connection.failed(fault)
-        session.doomed = True
+        session.abort_now = True
         self._node.outbox.touch(session)
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)
-        session.doomed = True
+        session.abort_now = True
         self._node.outbox.touch(session)
 
     def flush(self, clients: list[Client]) -> bool:
@@ -280,7 +280,7 @@ class Pump(Clients):
 
     def _send(self, session: Session) -> None:
         """Send the replies, and end the connection if it is to be closed."""
-        if session.doomed:
+        if session.abort_now:
             session.connection.abort()
             return
         if session.paused:

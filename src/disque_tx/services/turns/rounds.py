@@ -99,7 +99,7 @@ class Rounds:
         if self.driven:
             if more and not self.stopped:
                 self._more = True
-        elif not self._turns.dead:
+        elif not self._turns.failed:
             self._schedule(more)
 
     def _serve(self, events: Events) -> bool:

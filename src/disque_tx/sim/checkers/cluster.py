@@ -104,13 +104,13 @@ class LogEqualsMemory(Checker):
 
     def watch(self, run: Stage) -> None:
         """Look again and again."""
-        run.world.at(_EVERY_US, lambda: self._look(run))
+        run.world.at(_EVERY_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine in run.machines:
             self._compare(run, machine)
         if not run.over:
-            run.world.at(_EVERY_US, lambda: self._look(run))
+            run.world.at(_EVERY_US, lambda: self._check(run))
 
     def _compare(self, run: Stage, machine: Machine) -> None:
         process = machine.process

@@ -122,9 +122,9 @@ class TotalsMatch(Checker):
 
     def watch(self, run: Stage) -> None:
         """Look again and again while clients act."""
-        run.world.at(_EVERY_US, lambda: self._look(run))
+        run.world.at(_EVERY_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine, node in run.nodes():
             totals = node.totals
             jobs = list(node.jobs.table.values())
@@ -139,7 +139,7 @@ class TotalsMatch(Checker):
                 )
             self._compare_tallies(run, machine.ip, node)
         if run.busy:
-            run.world.at(_EVERY_US, lambda: self._look(run))
+            run.world.at(_EVERY_US, lambda: self._check(run))
 
     def _compare_tallies(self, run: Stage, ip: bytes, node: Node) -> None:
         """What is kept for queues, and what the jobs are."""
@@ -162,7 +162,7 @@ class TotalsMatch(Checker):
 
     def judge(self, run: Stage) -> list[str]:
         """Nodes that count wrong."""
-        self._look(run)
+        self._check(run)
         breaches = list(self._breaches)
         if run.plan.history or run.lost:
             return breaches

@@ -30,16 +30,16 @@ class _Looking(Checker):
     def watch(self, run: Stage) -> None:
         """Look for the first time soon."""
         if run.workload.match > 0:
-            run.world.at(_LOOK_US, lambda: self._look(run))
+            run.world.at(_LOOK_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine, node in run.nodes():
-            for breach in self.look(run, node):
+            for breach in self.breaches_at(run, node):
                 self._breaches.setdefault(f"{machine.ip.decode()}: {breach}")
         if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
+            run.world.at(_LOOK_US, lambda: self._check(run))
 
-    def look(self, run: Stage, node: Node) -> list[str]:
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
         """What is wrong on this node now."""
         raise NotImplementedError
 
@@ -62,13 +62,13 @@ class NoJobBesideClient(_Looking):
         super().__init__()
         self._suspects: set[tuple[bytes, bytes]] = set()
 
-    def look(self, run: Stage, node: Node) -> list[str]:
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
         """Queues with a job and a client."""
         breaches = []
         names: set[bytes] = set()
         matching = node.waiters.matching
         for client in node.waiters.blocked:
-            if client.blocked == BLOCKED_GETJOB and not client.doomed:
+            if client.blocked == BLOCKED_GETJOB and not client.abort_now:
                 names.update(client.blocked_queues)
                 if client.blocked_selector:
                     selector = matching.of_client(client)
@@ -95,7 +95,7 @@ class LimitsKept(_Looking):
     the second for everything that a node delivered since it was started last, in any span of time.
     """
 
-    def look(self, run: Stage, node: Node) -> list[str]:
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
         """Queues with too many jobs in flight."""
         counts = Counter(job.queue for job in node.jobs.table.values() if job.in_flight)
         return [

@@ -84,9 +84,9 @@ class Watchdog:
 
     def _watch(self, ended: threading.Event) -> None:
         while not ended.wait(_TICK_S):
-            self.look()
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log a report, if the reactor is blocked and a report is due."""
         now_s = self._now_s()
         blocked_s = now_s - self._ticked_s

@@ -228,8 +228,8 @@ class HealthTests(HttpCase):
 
     def test_not_started(self) -> None:
         """A node that loads its log is alive and not started."""
-        self.root._lifecycle.member = False
+        self.root._lifecycle.serving = False
         self.assertEqual(200, self.http("GET", "/healthz/live").status)
         self.assertEqual(503, self.http("GET", "/healthz/startup").status)
         self.assertEqual(503, self.http("GET", "/healthz/ready").status)
-        self.root._lifecycle.member = True
+        self.root._lifecycle.serving = True

@@ -200,7 +200,7 @@ class Parent(MultiService):
             self._stop(rewrite_log=rest[0])
 
     def _reported(self, number: int, report: dict[str, Any]) -> None:
-        self._reports.take(number, report)
+        self._reports.receive(number, report)
         if self._all_serve and self._joining.is_over(number, self._reactor.seconds()):
             self._send(number, ["joined"])
             if self._listening:
