@@ -16,7 +16,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.node import Node
 from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.linkend import RECEIVE_BYTES, RECEIVE_SOME, LinkEnd
+from disque_tx.engine.hotsocket import RECEIVE_BYTES, RECEIVE_SOME, receive
+from disque_tx.engine.linkend import LinkEnd
 from disque_tx.errors import PeerError
 from disque_tx.messages.bus import Message
 from disque_tx.messages.nodes import Link, NodeEntry
@@ -84,12 +85,8 @@ class BusPump:
                 unusual.append(event)
                 continue
             room = end.room
-            try:
-                data = recv(room)
-            except BlockingIOError:
-                continue
-            except OSError:
-                unusual.append(event)
+            data = receive(recv, room)
+            if data is None:
                 continue
             if not data:
                 unusual.append(event)
