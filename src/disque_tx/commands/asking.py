@@ -28,7 +28,7 @@ from disque_tx.core.counting.asked import (
     READS,
     Respondent,
 )
-from disque_tx.core.counting.figures import Figures, queue_figures, scan_figures
+from disque_tx.core.counting.counts import Figures, queue_figures, scan_figures
 from disque_tx.core.counting.questions import HERE
 from disque_tx.core.counting.wordreplies import WordReplies
 from disque_tx.core.jobs.job import NOWHERE, Job

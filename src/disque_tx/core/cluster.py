@@ -20,7 +20,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip

@@ -6,7 +6,7 @@ from typing import Any
 
 from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.keys.reservation import KEY_BYTES
-from disque_tx.core.unique.receivers import KeyReceiver
+from disque_tx.core.unique.claim import KeyReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_ANSWER, KEY_COPY, KEY_RESERVE
 from tests.core.bench import MemoryLog, add_request

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.server.info import protocol_stats
 from disque_tx.commands.server.memory import MemoryControl
-from disque_tx.commands.server.protocols import protocol_stats
 from disque_tx.protocols.beanstalk.others import KICKS_MAX
 from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.base.arguments import integer, quoted, required_integer, timeout_ms
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.core.base.client import NOT_BLOCKED, REPLY_OFF, REPLY_ON, REPLY_SKIP_NEXT, Client
 from disque_tx.errors import CommandError, syntax_error
 

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues

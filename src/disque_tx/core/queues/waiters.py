@@ -24,8 +24,8 @@ from disque_tx.core.base.client import (
     Client,
 )
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.schedule import Schedule
-from disque_tx.core.base.turn import Turn
 from disque_tx.core.jobs.job import IN_FLIGHT, Job
 from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.policies.policies import Policies

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.slices import SlicedWork
 from disque_tx.core.base.totals import Totals
-from disque_tx.core.base.turn import Turn
 from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.notes import Notes

@@ -22,7 +22,7 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by

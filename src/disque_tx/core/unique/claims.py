@@ -32,9 +32,8 @@ from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.queues.waiters import CopiesWatcher
 from disque_tx.core.state.state import State
-from disque_tx.core.unique.claim import Claim, timeout
+from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
-from disque_tx.core.unique.receivers import KeyReceiver, NoReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_COPY, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage

@@ -25,11 +25,11 @@ from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.audit import KeyAudit
+from disque_tx.core.unique.claim import KeyClient, KeyReceiver
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.existence import Existence
 from disque_tx.core.unique.keeper import Keeper
-from disque_tx.core.unique.receivers import KeyClient, KeyReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, DONE, FREE, HELD, KeyMessage

@@ -20,8 +20,7 @@ from disque_tx.engine.aof.loader import Loader, open_log, reload_log
 from disque_tx.engine.aof.queued import QueuedFile
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
-from disque_tx.engine.aof.syncs import Syncs
-from disque_tx.engine.aof.writer import LogWriter
+from disque_tx.engine.aof.writer import LogWriter, Syncs
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
 from disque_tx.engine.turns import CommittedLog

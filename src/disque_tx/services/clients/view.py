@@ -9,10 +9,8 @@ import attrs
 from zope.interface import implementer
 
 from disque_tx.commands.base.context import Server
-from disque_tx.commands.server.info import info_text
-from disque_tx.commands.server.protocols import protocol_stats
-from disque_tx.core.counting.counts import NUMBERS
-from disque_tx.core.counting.figures import queue_figures, scan_figures
+from disque_tx.commands.server.info import info_text, protocol_stats
+from disque_tx.core.counting.counts import NUMBERS, queue_figures, scan_figures
 from disque_tx.core.queues.queues import PAUSE_NAMES
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.messages.records import JOB_ID_LENGTH

@@ -12,8 +12,7 @@ import attrs
 from disque_tx.plugins import Durations, IHost
 from disque_tx.protocols.http.api.base.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.metrics.sums import of_daemon
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.routes import Route
 
 STEP_S: Final = 5

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from disque_tx import __version__
 from disque_tx.protocols.http.api.base.values import ROOT
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE
 from disque_tx.protocols.http.server.routes import Route, Routes
 

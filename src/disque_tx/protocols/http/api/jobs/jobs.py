@@ -22,8 +22,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.server.asking import PROCESSES, several, source
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
 from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices

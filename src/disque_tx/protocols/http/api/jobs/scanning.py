@@ -27,8 +27,7 @@ from disque_tx.protocols.http.server.asking import (
     several,
     source,
 )
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share

@@ -18,8 +18,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 
