@@ -59,7 +59,7 @@ Instead of a command
   --stat                  a line of figures every -i seconds (default 1)
   --intrinsic-latency <s> measure the scheduling delay of this machine; needs no server
   --pipe                  send the input unchanged, count replies and errors
-  --pipe-timeout <s>      with --pipe: give up after so many seconds without a reply;
+  --pipe-timeout <s>      with --pipe: give up after this time without a reply;
                           default 30, 0 waits for ever
   --help                  this text
   -v, --version           the version

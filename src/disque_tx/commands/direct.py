@@ -85,7 +85,7 @@ class DirectProtocol(Output):
 
 
 class DirectNode:
-    """The node, for protocols within its turns. Its methods must be called within a turn, and raise
+    """The node, for protocols within its turns. The methods must be called within a turn, and raise
     ``CommandError`` when the node refuses."""
 
     def __init__(self, server: Server, guard: CommandGate) -> None:

@@ -199,7 +199,7 @@ class Fetcher:
             self._later = self._clock.callLater(0, self._fetch)
 
     def stop(self) -> None:
-        """Request no more jobs. Those that have already arrived are still passed on."""
+        """Request no more jobs. Jobs that have already arrived are still passed on."""
         if self._later is not None:
             self._later.cancel()
             self._later = None

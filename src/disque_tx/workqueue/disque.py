@@ -66,8 +66,8 @@ class DisqueWorkQueue:
     @deferred
     async def add_item(self, item: Item) -> bool:
         """Add an item, unless one with its ID is waiting or being worked on; returns whether it was
-        added. It is repeated when the answer is lost, and there is one item then; the result is
-        ``False``, if the first request added it.
+        added. The request is repeated when the answer is lost, and there is one item then; the
+        result is ``False``, if the first request added it.
 
         Of items added by :meth:`add_unique_item` this knows nothing.
 

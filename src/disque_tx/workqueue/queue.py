@@ -65,7 +65,7 @@ class WorkQueue:
 
     @staticmethod
     def on_disque(client: DisqueClient, name: str, retry_s: int = 300) -> DisqueWorkQueue:
-        """The same operations on a queue of Disque; see :class:`DisqueWorkQueue`."""
+        """The work queue on a queue of Disque; see :class:`DisqueWorkQueue`."""
         from disque_tx.workqueue.disque import DisqueWorkQueue
 
         return DisqueWorkQueue(client, name, retry_s)
@@ -197,7 +197,7 @@ class WorkQueue:
 
     @deferred
     async def counts(self) -> Counts:
-        """Both at one moment, in one round trip."""
+        """The lengths of both lists at one moment, in one round trip."""
         return Counts(*await self.run(scripts.COUNTS))
 
     @deferred

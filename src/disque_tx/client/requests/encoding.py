@@ -147,7 +147,7 @@ def queue_length(queue: Name) -> Request[int]:
 
 
 def queue_peek(queue: Name, count: int = 10) -> Request[list[Job]]:
-    """QPEEK: the oldest queued jobs, or with a negative count the newest. They stay queued."""
+    """QPEEK: the oldest queued jobs, or with a negative count the newest. The jobs stay queued."""
     return _plain(replies.jobs, "QPEEK", encoded(queue), count)
 
 

@@ -239,7 +239,8 @@ class DisqueClient(TwistedCommands):
     def _near(
         self, jobs: Sequence[TakenJob], request: Callable[..., Request[int]]
     ) -> Deferred[int]:
-        """One request per node; all are sent, and if some fail, the first failure is returned."""
+        """Send one request to each node; all are sent, and if some fail, the first failure is
+        returned."""
         groups: defaultdict[Address, list[str]] = defaultdict(list)
         for job in jobs:
             groups[job.address].append(job.id)

@@ -37,7 +37,7 @@ class IdleTimeout:
         self._restarted_s = self._reactor.seconds()
 
     def start(self) -> None:
-        """Start the timer, unless it runs. It stops by itself when no reply is expected."""
+        """Start the timer, unless it runs. The check stops by itself when no reply is expected."""
         if self._timer is None:
             self._timer = self._reactor.callLater(self._check_interval_s, self._check)
 

@@ -70,7 +70,7 @@ def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:
-    """As many jobs as one answer to a reader describes; at least the first."""
+    """The number of jobs that one answer to a reader describes; at least the first."""
     size: i64 = 0
     for place in range(len(jobs)):
         size += jobs[place].body_bytes

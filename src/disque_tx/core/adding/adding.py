@@ -88,7 +88,7 @@ class Adding:
         return self._ids.next_id(self._membership.myself.id, request.ttl_s, request.retry_s)
 
     def add_for(self, client_id: i64, request: AddRequest) -> Job:
-        """Add a job for a client that somebody else answers. It may still wait for its copies.
+        """Add a job for a client that somebody else answers. The job may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``client_id``: of the event, 0 for no client.
         """
@@ -99,7 +99,7 @@ class Adding:
         return job
 
     def add_instead(self, request: AddRequest, reason: i64) -> Job:
-        """Add a job that takes the place of another one. It may still wait for its copies.
+        """Add a job that takes the place of another one. The job may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``reason``: of the event.
         """
@@ -111,7 +111,7 @@ class Adding:
         return job
 
     def add_scheduled(self, request: AddRequest, id_start: bytes) -> Job:
-        """Add a job that no client asks for. It may still wait for its copies.
+        """Add a job that no client asks for. The job may still wait for its copies.
 
         ``id_start``: what its ID begins with, up to the TTL; empty for an ID as any other. If there
         is a job with that ID, it is returned. Raises ``CommandError`` as for a client.

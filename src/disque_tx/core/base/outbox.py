@@ -42,7 +42,7 @@ class Outbox:
     def record_event_text(
         self, kind: i64, job: JobRecord, reason: i64, number: i64, text: bytes
     ) -> None:
-        """As :meth:`note`, with a text (see ``EventSink.noted``), which may be empty."""
+        """Like :meth:`record_event`, with a text (see ``EventSink.noted``), which may be empty."""
         if self.events is not None:
             self.events.noted(kind, job, reason, number, -1, text)
 

@@ -63,7 +63,7 @@ class Totals:
         self.reset()
 
     def clear(self) -> None:
-        """There are no jobs: set the gauges to zero."""
+        """Set the gauges to zero: no jobs are left."""
         self.queued: i64 = 0
         self.delayed: i64 = 0
         self.in_flight: i64 = 0

@@ -23,7 +23,7 @@ class Answer:
         raise NotImplementedError
 
     def next_words(self) -> list[bytes]:
-        """Another question to all nodes, which the results so far lead to; empty if none."""
+        """The next question to all nodes, which the results so far lead to; empty if none."""
         return []
 
     def write(self, replies: ReplySink, nodes: i64, missing: list[bytes], now_ms: i64) -> None:

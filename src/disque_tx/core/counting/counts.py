@@ -50,7 +50,7 @@ class QueueNumbers:
             self.numbers[place] = max(mine, other) if place == _OLDEST else mine + other
 
     def words(self) -> list[bytes]:
-        """As words of a report: the name, and the numbers."""
+        """Words of a report: the name, and the numbers."""
         return [self.name, *[b"%d" % number for number in self.numbers]]
 
 

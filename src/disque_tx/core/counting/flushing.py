@@ -49,7 +49,7 @@ _SEEN_PER_SLICE: Final = 2_000
 
 
 class Flushing(ResultTask):
-    """Flushes one queue, whether anybody wants the result or not. Its result: how many jobs."""
+    """Flushes one queue, whether anybody wants the result or not. The result: how many jobs."""
 
     __slots__ = (
         "_acks",

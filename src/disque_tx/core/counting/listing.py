@@ -58,7 +58,7 @@ def key_of(sort: i64, counts: QueueNumbers, now_ms: i64) -> Key:
 
 
 class QueueListing(ResultTask):
-    """One page. Its result: whether more follows, then the rows."""
+    """One page. The result: whether more follows, then the rows."""
 
     __slots__ = (
         "_counts",

@@ -200,7 +200,7 @@ class Acks:
 
     def _believes_alone(self, job: Job, node: bytes) -> bool:
         """Whether it may be an original that made the job and, since a restart, knows of no other
-        holder. It would crash if it confirmed, and then waited for us (section 19)."""
+        holder. The original would crash if it confirmed, and then waited for us (section 19)."""
         entry = self._peers.entry(node)
         return entry is not None and not entry.numbers and _made(node, job)
 

@@ -143,8 +143,8 @@ class Delivery:
             self._counters.changed(job)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
-        """Another node gives a job that is known here: its counters may include deliveries and
-        NACKs by nodes that do not know that this one has the job, too."""
+        """Merge counters of a job that another node gives and that is known here: they may include
+        deliveries and NACKs by nodes that do not know that this one has the job, too."""
         if record.nacks > job.nacks or record.deliveries > job.deliveries:
             job.nacks = max(job.nacks, record.nacks)
             job.deliveries = max(job.deliveries, record.deliveries)

@@ -90,8 +90,8 @@ class Unblocking(Part):
         """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
         other nodes (section 12.3).
 
-        Those that wait for copies get them: a leaving node keeps none itself. Neither does it stop
-        moving jobs.
+        Clients that wait for copies get them: a leaving node keeps none itself. Neither does it
+        stop moving jobs.
         """
         waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
         for client in waiting[:limit]:

@@ -25,7 +25,7 @@ _ONE_LINE: Final = bytes.maketrans(b"\r\n\0", b"   ")
 
 
 class Reasons(JobObserver):
-    """By job ID. ``kept``: there is at least one. ``limit``: how many at the
+    """The reasons by job ID. ``kept``: there is at least one. ``limit``: how many at the
     most. ``used``: bytes counted."""
 
     __slots__ = ("_memory", "_texts", "kept", "limit", "used")

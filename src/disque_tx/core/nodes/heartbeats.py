@@ -162,8 +162,8 @@ class Heartbeats:
             self._membership.changed = True
 
     def _update_address(self, entry: NodeEntry, link: Link, message: Message) -> None:
-        """Its address is where it connects from, or what it announces (cluster protocol, section
-        8.7)."""
+        """The address of a node is where it connects from, or what it announces (cluster protocol,
+        section 8.7)."""
         ip = _address(link, message)
         if _is_at(entry, ip, message):
             return

@@ -165,7 +165,7 @@ class NumberSetting(Setting):
 
 
 class ChoiceSetting(Setting):
-    """One of some words; the field has its place among them."""
+    """A setting that is one of some words; the field has its place among them."""
 
     def __init__(self, name: bytes, field: str, words: tuple[bytes, ...]) -> None:
         listed = ", ".join([word.decode() for word in words[:-1]])
@@ -181,7 +181,7 @@ class ChoiceSetting(Setting):
 
 
 class SwitchSetting(ChoiceSetting):
-    """One of two words; the field is true for the second."""
+    """A setting that is one of two words; the field is true for the second."""
 
     def meaning(self, value: bytes, queue: bytes) -> object:
         return value == self._words[1]

@@ -59,7 +59,7 @@ def tokens_max(policy: QueuePolicy) -> i64:
 
 
 class Limits:
-    """Asked before each delivery while any policy sets one (``Policies.limited``). Its length
+    """Asked before each delivery while any policy sets one (``Policies.limited``). The length
     is the number of buckets that are not full, as far as was looked."""
 
     def __init__(self, policies: Policies, tallies: Tallies) -> None:

@@ -38,7 +38,8 @@ class Refusals:
 
 
 class Unknown:
-    """By key, in the order in which they came. ``dropped``: how many were one too many."""
+    """The registers by key, in the order in which they came. ``dropped``: how many were one too
+    many."""
 
     __slots__ = ("_by_sender", "_senders", "dropped")
 

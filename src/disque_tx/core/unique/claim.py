@@ -18,7 +18,7 @@ _TIMEOUT: Final = "Timeout reached before the job could be added with its key"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KeyReceiver:
-    """Is told the result of adding a job once, by one call of either method."""
+    """Receives the result of adding a job once, by one call of either method."""
 
     def added(self, job_id: bytes, fresh: bool) -> None:
         """This job has the key; ``fresh``: it was added now, and has its copies."""

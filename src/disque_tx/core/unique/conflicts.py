@@ -79,7 +79,7 @@ class Conflicts(ExistenceAsker):
         return len(self._by_key)
 
     def add(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
-        """Another node says that another job has the key."""
+        """Handle a report of another node that another job has the key."""
         now_ms = self._turn.now_ms
         known = self._by_key.get(entry.key)
         if known is not None:

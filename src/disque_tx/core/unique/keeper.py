@@ -170,7 +170,7 @@ class Keeper:
     # -- the end of a key --------------------------------------------------------------------
 
     def job_done(self, found: Reservation) -> None:
-        """As :meth:`job_ended`, of a job whose end this node saw itself."""
+        """Like :meth:`job_ended`, for a job whose end this node saw itself."""
         if self._membership.size > 1:
             self.existence.done_jobs.add(found.job_id, self._turn.now_ms)
         self.job_ended(found)

@@ -47,7 +47,7 @@ class Rewrites:
         return -1 if self.current is None else (self._now_ms() - self._began_ms) // 1000
 
     def may_begin(self) -> bool:
-        """None is under way, and none has just failed."""
+        """Whether no rewrite is under way, and none has just failed."""
         return self.current is None and self._now_ms() >= self._retry_ms
 
     def begin(self, path: str, guard: Callable[[], IFile | None]) -> None:

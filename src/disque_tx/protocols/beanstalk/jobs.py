@@ -117,7 +117,7 @@ class TubeJob(Note):
             holder.reserved.pop(self.number, None)
 
     def unbury(self) -> None:
-        """It is not buried any more."""
+        """Remove the job from the buried ones."""
         if self.buried:
             self.buried = False
             self.tube.buried.pop(self, None)

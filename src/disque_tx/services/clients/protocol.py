@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @implementer(IPushProducer)
 class RespProtocol(Protocol):
-    """One client. It is its transport's producer: while the socket does not take bytes, replies
-    stay with the session and count as the client's output."""
+    """One client. The protocol is its transport's producer: while the socket does not take bytes,
+    replies stay with the session and count as the client's output."""
 
     def __init__(self, runtime: Runtime, admission: Admission) -> None:
         self._runtime = runtime

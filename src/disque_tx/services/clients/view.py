@@ -106,7 +106,7 @@ class NodeView:
         return after, [QueueFigures(*row) for row in rows]
 
     def queue(self, name: bytes) -> QueueFigures | None:
-        """One queue."""
+        """The figures of one queue."""
         node = self._node
         queue = node.queues.get(name)
         if queue is None:

@@ -145,7 +145,7 @@ class Drained(Checker):
     Jobs with RETRY 0 that were delivered and not acknowledged stay until their life ends, and so
     does a copy of one that was kept for others: neither is work that is left.
 
-    It also drains through nodes that are leaving and are not called back: whatever they hold is
+    A node also drains through nodes that are leaving and are not called back: whatever they hold is
     delivered by the others, whose clients ask for it, so that such a node can be switched off then.
     Excused is the record of an ASYNC job that a leaving node accepted for others, when more copies
     were wanted than there are nodes that stay: it goes on looking for a place for them, until the

@@ -76,7 +76,7 @@ def rq(
     replicate: int | None,
     dry_run: bool,
 ) -> None:
-    """Move waiting and scheduled jobs of RQ. They become calls of tasks for disque work, with the
+    """Move waiting and scheduled jobs of RQ. Jobs become calls of tasks for disque work, with the
     name of the function as RQ has it. What cannot be moved stays, and is listed with the reason.
 
     A password is better in REDIS_PASSWORD than in the URL.

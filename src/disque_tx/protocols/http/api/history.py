@@ -60,7 +60,7 @@ def quantile(bounds_s: Sequence[float], counts: Sequence[int], share: float) -> 
 
 
 class History:
-    """Samples of the daemon. They are taken when somebody asks for them, at most one per step: a
+    """Samples of the daemon. A sample is taken when somebody asks for one, at most one per step: a
     node that nobody looks at does no work. Counters give the right mean over a gap."""
 
     def __init__(self, host: IHost) -> None:

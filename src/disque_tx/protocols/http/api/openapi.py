@@ -101,8 +101,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def openapi_routes(routes: Routes) -> list[Route]:
-    """The description itself, which describes itself, too. It is made once, when it is first asked
-    for: then all routes are there."""
+    """The description itself, which describes itself, too. The description is made once, at the
+    first request: then all routes are there."""
     made: list[bytes] = []
 
     def describe(exchange: Exchange) -> Reply:

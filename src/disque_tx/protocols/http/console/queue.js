@@ -61,7 +61,7 @@ export default function queue(app, name) {
       found = found.concat(answer.jobs);
       cursor = answer.cursor;
     }
-    put(scanned, cursor === null && found.length <= PEEK ? "" : "Some of them");
+    put(scanned, cursor === null && found.length <= PEEK ? "" : "Not all are shown");
     return { jobs: found.slice(0, PEEK) };
   }
 

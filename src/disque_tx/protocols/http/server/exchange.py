@@ -159,7 +159,7 @@ class Exchange:
         return self._known(value)
 
     async def flat_json(self) -> dict[str, Any]:
-        """As :meth:`json`, for a body that may be large, whose members are neither objects nor
+        """Like :meth:`json`, for a body that may be large, whose members are neither objects nor
         arrays: it is read in slices, and long strings are the bytes of their UTF-8."""
         if len(self.body) <= SMALL_BYTES:
             return self.json()

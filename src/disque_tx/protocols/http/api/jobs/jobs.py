@@ -37,7 +37,7 @@ _ACTIONS: Final = {
     "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
     "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
     "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
-    "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
+    "dequeue": (b"DEQUEUE", "Remove from the queue and keep: queued again after RETRY"),
     "delete": (b"DELJOB", "Delete from this daemon"),
 }
 _JOB: Final = schema(

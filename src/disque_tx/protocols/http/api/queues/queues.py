@@ -88,7 +88,7 @@ class Pattern(NamePattern):
 
 
 async def list_queues(exchange: Exchange) -> Reply:
-    """A page of the queues. Those of several nodes are joined first, of which few are under way at
+    """A page of the queues. Rows of several nodes are joined first, of which few are under way at
     a time."""
     if not several(exchange, scope_of(exchange)):
         return await _listed(exchange)
