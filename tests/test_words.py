@@ -40,6 +40,7 @@ PHRASES = {
     r"\btwins?\b": (0, 0),
     r"\bnot wanted any more\b": (0, 0),
     r"\bin hand\b": (0, 5),
+    r"\bfor ever\b": (0, 3),
 }
 
 

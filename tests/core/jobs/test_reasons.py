@@ -30,7 +30,7 @@ class ReasonsTests(SynchronousTestCase):
         self.assertEqual(b"one  two three", self.reasons.get(b"a"))
 
     def test_bounds(self) -> None:
-        """Clients that send reasons for ever take a bounded amount of memory."""
+        """Clients that send reasons forever take a bounded amount of memory."""
         self.reasons.limit = 3
         for number in range(10):
             self.reasons.put(b"%d" % number, b"x" * 5_000)

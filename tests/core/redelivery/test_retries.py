@@ -28,7 +28,7 @@ class WaitTests(NodeCase):
         return policy
 
     def test_grows_to_a_limit(self) -> None:
-        """Each retry waits longer, so that what is broken gets time, but never for ever."""
+        """Each retry waits longer, so that what is broken gets time, but never forever."""
         waits = [wait_ms(self.policy(), n, 0.0) for n in (1, 2, 3, 6, 7, 8, 131_070)]
         self.assertEqual([1_000, 2_000, 4_000, 32_000, 60_000, 60_000, 60_000], waits)
 

@@ -39,7 +39,7 @@ class Request(Generic[_T]):
     """A command with its arguments.
 
     ``parse``: makes a value of the reply, or raises :class:`replies.MalformedReply`. ``wait_s``:
-    how long the node may block, ``None`` for ever. ``repeatable``: whether it may be executed
+    how long the node may block, ``None`` forever. ``repeatable``: whether it may be executed
     twice.
     """
 

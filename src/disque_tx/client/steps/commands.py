@@ -228,14 +228,14 @@ class AwaitedCommands(_CommandsInTime):
 
 
 def whole_ms(timeout_s: float | None) -> int:
-    """A timeout in the form of GETJOB, where 0 means for ever: a short one becomes 1 ms."""
+    """A timeout in the form of GETJOB, where 0 means forever: a short one becomes 1 ms."""
     return 0 if timeout_s is None else max(1, int(timeout_s * 1000))
 
 
 class Wait:
     """A wait for jobs, made of GETJOBs that wait for :data:`WAIT_MS_MAX` at most.
 
-    ``timeout_ms``: of the whole, 0 for ever.
+    ``timeout_ms``: of the whole, 0 forever.
     """
 
     __slots__ = ("_deadline_s", "_now_s")

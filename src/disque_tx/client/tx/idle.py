@@ -14,7 +14,7 @@ class IdleTimeout:
     """Calls ``expired`` with the timeout, in seconds, when nothing has arrived for that long.
 
     ``allowed_s``: returns the timeout that applies now; ``None`` while no reply is expected,
-    infinite while the node may wait for ever. ``check_interval_s``: the longest time between
+    infinite while the node may wait forever. ``check_interval_s``: the longest time between
     checks of ``allowed_s``.
     """
 

@@ -88,7 +88,7 @@ class ListenerLeases:
         return best
 
     def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
-        """Let the client wait for a job of these queues, 0 for ever. Whoever gets one calls
+        """Let the client wait for a job of these queues, 0 forever. Whoever gets one calls
         :meth:`renew`."""
         if self._membership.leaving:
             raise leaving()

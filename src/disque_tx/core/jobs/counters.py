@@ -5,7 +5,7 @@
 2. They are recorded only where a policy makes something of them (``max-deliveries``,
    ``retry-delay``): an original does not load a log with such records.
 3. So a crash loses the changes of the last second at most, and a job is delivered once or twice
-   more than ``max-deliveries`` allows, but not for ever.
+   more than ``max-deliveries`` allows, but not forever.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Waiters(JobObserver):
     def wait_for_jobs(
         self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64
     ) -> None:
-        """Put ``client`` into the wait list of every queue named; 0 waits for ever."""
+        """Put ``client`` into the wait list of every queue named; 0 waits forever."""
         now_ms = self._turn.now_ms
         client.blocked = BLOCKED_GETJOB
         client.blocked_queues = names
@@ -108,7 +108,7 @@ class Waiters(JobObserver):
         self._block(client, timeout_ms, now_ms)
 
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
-        """Let ``client`` wait for the copies of ``job``; 0 waits for ever."""
+        """Let ``client`` wait for the copies of ``job``; 0 waits forever."""
         now_ms = self._turn.now_ms
         self.copies[job.id] = CopiesWait(client, job, now_ms)
         if client is not None:
@@ -117,14 +117,14 @@ class Waiters(JobObserver):
             self._block(client, timeout_ms, now_ms)
 
     def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64) -> None:
-        """Let ``client`` wait for the end of a job; 0 waits for ever."""
+        """Let ``client`` wait for the end of a job; 0 waits forever."""
         client.blocked = BLOCKED_WAITJOB
         client.blocked_job = job_id
         self.endings.setdefault(job_id, []).append(client)
         self._block(client, timeout_ms, self._turn.now_ms)
 
     def wait_for_key(self, client: Client, timeout_ms: i64) -> None:
-        """Let ``client`` wait for a job with a key; 0 waits for ever."""
+        """Let ``client`` wait for a job with a key; 0 waits forever."""
         client.blocked = BLOCKED_KEY
         self._block(client, timeout_ms, self._turn.now_ms)
 

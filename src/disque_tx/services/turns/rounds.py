@@ -137,7 +137,7 @@ class Rounds:
             self.end()
 
     def _and_waiting(self, events: Events) -> Events:
-        """Add the requests that wait from the last turn, in front, so that none waits for ever."""
+        """Add the requests that wait from the last turn, in front, so that none waits forever."""
         if not self._pump.again:
             return events
         waiting, self._pump.again = self._pump.again, []

@@ -4,7 +4,7 @@ A coroutine handler that computes, sleeps or waits for a lock blocks the reactor
 happens: no heartbeat keeps the jobs of this worker from being delivered to others, and no time
 limit is enforced. A thread of its own detects this and logs the stack.
 
-The thread sends no heartbeats: a reactor that is blocked for ever would hold its jobs for ever.
+The thread sends no heartbeats: a reactor that is blocked forever would hold its jobs forever.
 Without heartbeats, other workers get them after their RETRY.
 """
 
