@@ -157,7 +157,7 @@ def _checked(file: BinaryIO, first: int) -> int:
 @click.option(
     "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
 )
-@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Start here.")
+@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="First line to read.")
 @click.option("--bad", type=click.Path(dir_okay=False), help="File for lines that are not jobs.")
 @click.pass_obj
 def command(

@@ -18,7 +18,7 @@ _STATES = ("queued", "delayed", "backoff", "in-flight", "loaded", "any")
     "states",
     multiple=True,
     type=click.Choice(_STATES),
-    help="Of jobs; queued by default. May be given more than once.",
+    help="State of the jobs to end; queued by default. May be repeated.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj

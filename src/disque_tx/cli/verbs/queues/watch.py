@@ -105,12 +105,12 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     type=click.FloatRange(0.01, 86_400),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between two samples.",
 )
-@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many looks.")
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many samples.")
+@click.option("--once", is_flag=True, help="Show one sample.")
 @click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
-@click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and look.")
+@click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and sample.")
 @output.as_csv
 @click.pass_obj
 def command(

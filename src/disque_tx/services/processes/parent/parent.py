@@ -123,7 +123,7 @@ class Parent(MultiService):
         super().startService()
         for number in self._surplus:
             self._log.notice(
-                f"Process {number} is not wanted any more: it gives its jobs to the others, and"
+                f"Process {number} is surplus now: it gives its jobs to the others, and"
                 " ends when it has none"
             )
             self._emptying[number] = leftovers.Emptying(self._reactor.seconds())
