@@ -131,7 +131,7 @@ class DirectNode:
 
     def tally(self, name: bytes) -> Tally | None:
         """The numbers of delayed jobs and of those in flight, for a queue that has any."""
-        return self._node.tallies.get(name)
+        return self._node.state.tallies.get(name)
 
     def totals(self) -> tuple[i64, i64, i64]:
         """Jobs in flight; jobs that wait for another attempt, those from the log
@@ -244,18 +244,18 @@ class DirectNode:
 
     def note(self, job: Job, note: Note) -> None:
         """Keep a note about a job, or record that it says something else now."""
-        self._node.notes.put(job.id, note)
-        self._node.notes.record(job.id, note)
+        self._node.state.notes.put(job.id, note)
+        self._node.state.notes.record(job.id, note)
 
     def note_of(self, job: JobRecord) -> Note | None:
         """The note about a job."""
-        return self._node.notes.get(job.id)
+        return self._node.state.notes.get(job.id)
 
     def read_notes(self, owner: bytes, reader: NoteReader) -> None:
         """Give the notes of this protocol to ``reader``: those of jobs that are here, and later
         those that come from the log."""
         find: Callable[[bytes], Job | None] = self._node.jobs.get
-        self._node.notes.read_by(owner, reader, find)
+        self._node.state.notes.read_by(owner, reader, find)
 
     def unqueue(self, job: Job) -> bool:
         """Take a job that comes from the log out of its queue; ``False`` if it is in none."""

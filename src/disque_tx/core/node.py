@@ -56,10 +56,12 @@ DUE_PER_TURN: Final = 2_000
 
 
 class Node:
-    """State of one node. ``random``: a number in [0, 1) per call."""
+    """State of one node. ``random``: a number in [0, 1) per call. ``state``: what its parts
+    share."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
         state = State(membership, random)
+        self.state = state
         self.turn = state.turn
         self.membership = membership
         self.random = random
@@ -72,11 +74,6 @@ class Node:
         self.timetable = state.timetable
         self.queues = state.queues
         self.jobs = state.jobs
-        self.notes = state.notes
-        self.keys_by_job = state.keys_by_job
-        self.reasons = state.reasons
-        self.counters = state.counters
-        self.tallies = state.tallies
         self.waiters = state.waiters
         self.peers = state.peers
         self.cluster = Cluster(
@@ -98,8 +95,8 @@ class Node:
         self.recurring = Recurring(state, self._adding)
         backoff = RetryBackoff(state, self.delivery)
         replacements = Replacements(state, self.delivery, backoff, self._adding, self.acks)
-        letters = DeadLetterMaker(state, backoff, replacements, self.acks)
         self._replacements = replacements
+        letters = DeadLetterMaker(state, backoff, replacements, self.acks)
         self._fanout = Fanout(state, self.delivery, self._adding)
         self._retries = Retries(state, self.delivery, backoff, replacements, letters)
         self._moves = Moves(state, self.delivery, replacements)
@@ -311,7 +308,7 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled or self.keys_by_job.ended:
+        if self.waiters.settled or self.state.keys_by_job.ended:
             self.waiters.notify_watchers()
             self.keys.process_ended()
         if self.waiters.ready:

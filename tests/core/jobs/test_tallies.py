@@ -18,7 +18,7 @@ from tests.core.peerbench import B, PeerCase, peer_job
 
 def tally(node: Node, name: bytes = b"q") -> tuple[int, int, int]:
     """Delayed, in backoff, in flight."""
-    found = node.tallies.get(name)
+    found = node.state.tallies.get(name)
     if found is None:
         return 0, 0, 0
     return int(found.delayed), int(found.backoff), int(found.in_flight)

@@ -195,7 +195,7 @@ class NackTests(NodeCase):
     def left(self) -> tuple[int, int, bool]:
         """What is left of jobs that were held back."""
         node = self.node
-        return len(node.jobs), node.totals.in_backoff, node.reasons.kept
+        return len(node.jobs), node.totals.in_backoff, node.state.reasons.kept
 
     def test_flush(self) -> None:
         """After FLUSHALL nothing is counted any more."""

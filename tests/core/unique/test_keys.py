@@ -91,7 +91,7 @@ class AloneTests(KeyCase):
         self.add(A, for_s=100)
         self.cluster.up[A].flush_all()
         self.assertEqual(0, len(self.cluster.up[A].keys))
-        self.assertEqual(0, len(self.cluster.up[A].keys_by_job.by_job))
+        self.assertEqual(0, len(self.cluster.up[A].state.keys_by_job.by_job))
 
     def test_million_keys_need_no_timers(self) -> None:
         """A key that ends with its job costs no wake-up of the node."""

@@ -204,7 +204,7 @@ class TubeTests(BeanstalkCase):
         requests = b"peek 1\r\npeek 2\r\npeek 3\r\npeek-delayed\r\npeek-buried\r\ndelete 3\r\n"
         self.assertEqual(b"NOT_FOUND\r\n" * 6, client.send(requests))
         self.assertEqual(b"0", self.stat(b"current-jobs-buried"))
-        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.notes.by_job))
+        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.state.notes.by_job))
 
     def test_forgotten(self) -> None:
         """A tube without jobs and clients takes no memory."""

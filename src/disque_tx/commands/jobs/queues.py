@@ -315,7 +315,7 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
 def _came_back_for(server: Server, job: Job, pattern: Glob, scan: _Scan) -> bool:
     """Whether a consumer returned the job for a reason like this, or it is a letter that names
     one."""
-    reason = server.node.reasons.get(job.id)
+    reason = server.node.state.reasons.get(job.id)
     if not reason:
         outline = letter_outline(job.body)
         scan.read += _LOOKED_BYTES + len(outline) + job.body_bytes // _SKIPPED

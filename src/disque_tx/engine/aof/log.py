@@ -83,7 +83,7 @@ class AppendOnlyLog(CommittedLog):
         """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
         ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
-            self._node.counters.record()
+            self._node.state.counters.record()
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
@@ -98,7 +98,7 @@ class AppendOnlyLog(CommittedLog):
         """Ten times a second: syncs, retries, rewrites that are due."""
         if self.loading:
             return
-        self._node.counters.record_late(self._node.now_ms)
+        self._node.state.counters.record_late(self._node.now_ms)
         if self._writer is not None:
             self._writer.tick()
             self._writer.check_file(self._path())
@@ -167,7 +167,7 @@ class AppendOnlyLog(CommittedLog):
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
-        self._node.counters.record()
+        self._node.state.counters.record()
         self._distribute()
         writer = self._writer
         if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):

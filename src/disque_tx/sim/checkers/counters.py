@@ -150,7 +150,7 @@ class TotalsMatch(Checker):
                 walked[key] = walked.get(key, 0) + 1
         kept = {
             (tally.id, place): int(tally.of(place))
-            for tally in node.tallies.table.values()
+            for tally in node.state.tallies.table.values()
             for place in (DELAYED, BACKOFF, IN_FLIGHT, LOADED)
             if tally.of(place)
         }
@@ -189,7 +189,7 @@ class MemoryCounted(Checker):
         for machine, node in run.nodes():
             stored = sum(job_bytes(job) for job in node.jobs.table.values())
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
-            stored += node.reasons.used
+            stored += node.state.reasons.used
             stored += sum(KEY_BYTES + len(key) for key in node.keys.reservations.by_key)
             stored += DONE_BYTES * len(node.keys.done_jobs)
             if node.memory.used != stored:
