@@ -23,6 +23,7 @@ COMPILED = [
     "commands/**/*.py",
     "engine/buslinks.py",
     "engine/buspump.py",
+    "engine/hotsocket.py",
     "engine/linkend.py",
     "engine/turns.py",
     "protocols/beanstalk/client.py",

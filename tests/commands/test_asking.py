@@ -28,7 +28,7 @@ class HereTests(OverviewCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.node.overview.respondent = asking.LocalRespondent(self.server)
+        self.node.queue_queries.respondent = asking.LocalRespondent(self.server)
 
     def ask(self, *words: bytes) -> Value:
         """The answer of this node."""
@@ -97,7 +97,7 @@ class HereTests(OverviewCase):
         assert isinstance(found, list) and isinstance(found[1], list)
         self.assertEqual((2, 1), (found[0], len(found[1])))
         self.assertIn(b"addr=10.0.0.9:1 ", found[1][0])
-        self.server.slowlog.note([b"PING"], 7, 20_000)
+        self.server.slowlog.record([b"PING"], 7, 20_000)
         self.assertEqual([[0, 7, 20_000, [b"PING"]]], self.ask(b"SLOWLOG", b"0", b"5"))
         self.assertEqual([], self.ask(b"LATENCY"))
 
@@ -136,7 +136,7 @@ class HereTests(OverviewCase):
     def test_troubled(self) -> None:
         """A node that loads its log says so, for its figures would be wrong; one that cannot write
         it changes nothing."""
-        self.server.troubled = True
+        self.server.degraded = True
         self.control.log_error = "disk full"
         job_id = self.add(b"q")
         self.assertIsInstance(self.ask(b"ACKJOB", job_id), Error)
@@ -157,7 +157,7 @@ class PeersTests(QuestionCase):
     def setUp(self) -> None:
         super().setUp()
         self.server = Server(self.node, MemoryControl({}), standard_registry())
-        self.node.overview.respondent = asking.LocalRespondent(self.server)
+        self.node.queue_queries.respondent = asking.LocalRespondent(self.server)
         for peer in (B, C):
             self.show(peer, _ABLE)
 

@@ -100,10 +100,10 @@ class CheckTests(DispatchCase):
 
     def test_order(self) -> None:
         """Unknown, arity, password, memory, log, loading: the first check that fails replies."""
-        self.server.guarded = True
+        self.server.password_required = True
         self.server.eviction_allowed = False
         self.node.memory.limit, self.node.memory.used = 1000, 960
-        self.server.troubled = True
+        self.server.degraded = True
         self.control.log_error = "No space left on device"
         self.control.is_loading = True
         self.assertEqual([Error(b"ERR unknown command 'NOPE'")], self.do("NOPE"))
@@ -122,7 +122,7 @@ class CheckTests(DispatchCase):
 
     def test_password(self) -> None:
         """Only AUTH and a HELLO that contains the password are allowed without one."""
-        self.server.guarded = True
+        self.server.password_required = True
         self.control.settings[b"requirepass"] = b"secret"
         self.assertEqual([NOAUTH], self.do("HELLO"))
         self.assertEqual([Error(b"ERR invalid password")], self.do("AUTH wrong"))
@@ -155,7 +155,7 @@ class CheckTests(DispatchCase):
 
     def test_log_trouble(self) -> None:
         """When the log cannot be written, write commands and PING are refused, nothing else."""
-        self.server.troubled = True
+        self.server.degraded = True
         self.control.log_error = "No space left on device"
         for line in ("GETJOB NOHANG FROM q", "ACKJOB", "PING"):
             self.assertEqual([MISCONF], self.do(line))
@@ -164,7 +164,7 @@ class CheckTests(DispatchCase):
     def test_joining(self) -> None:
         """A process that does not reach the others of its daemon yet takes no jobs, which would get
         too few copies, and can be looked at; a problem of the log is named first."""
-        self.server.joining = self.server.troubled = True
+        self.server.joining = self.server.degraded = True
         joining = Error(b"LOADING The processes of this daemon do not reach each other yet")
         for line in ("ADDJOB q b 0", "GETJOB FROM q", "QLEN q", "ASK NODE LATENCY"):
             self.assertEqual([joining], self.do(line))
@@ -174,7 +174,7 @@ class CheckTests(DispatchCase):
 
     def test_loading(self) -> None:
         """While the log is loaded only some commands work."""
-        self.server.troubled = True
+        self.server.degraded = True
         self.control.is_loading = True
         for line in ("PING", "QLEN q", "CONFIG GET x", "HELLO"):
             self.assertEqual([LOADING], self.do(line))
@@ -187,7 +187,7 @@ class QuitTests(DispatchCase):
 
     def test_quit(self) -> None:
         """QUIT is always allowed, with any arguments; requests after it are not executed."""
-        self.server.guarded = True
+        self.server.password_required = True
         more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]))
         self.assertFalse(more)
         self.assertEqual([OK], self.replies())
@@ -308,7 +308,7 @@ class DrainTests(DispatchCase):
 
     def test_limits_end_with_the_password(self) -> None:
         """Requests pipelined after AUTH are no longer limited in size."""
-        self.server.guarded = True
+        self.server.password_required = True
         self.control.settings[b"requirepass"] = b"secret"
         source = Waiting([[b"AUTH", b"secret"], [b"PING"]])
         source.restricted = True
@@ -328,7 +328,7 @@ class DrainTests(DispatchCase):
 
     def test_doomed(self) -> None:
         """A client that is being closed executes no more requests."""
-        self.client.doomed = True
+        self.client.abort_now = True
         self.dispatcher.drain(self.client, Waiting([[b"PING"]]))
         self.assertEqual([], self.replies())
 

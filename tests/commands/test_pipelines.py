@@ -44,7 +44,7 @@ class PipelineTests(DeskCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.server.guarded = True
+        self.server.password_required = True
         self.control.settings[b"requirepass"] = _PASSWORD
         # A turn has room for two requests.
         self.clock_ns = itertools.count(step=SHARE_NS // 2).__next__

@@ -6,7 +6,7 @@ from collections import deque
 from random import Random
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers

@@ -70,7 +70,7 @@ class ConnectedNodes:
         way = _Direction(self._waiting, there, here)
         entry.link = Link(way, entry, entry.ip, b"", self.now_ms, 1)
         back = Link(_Direction(self._waiting, there, here), None, entry.ip, b"", self.now_ms, 1)
-        back.speaker = entry.id
+        back.peer_id = entry.id
         self._links[(here, there)] = back
 
     def begin(self) -> None:

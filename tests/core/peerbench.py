@@ -67,7 +67,7 @@ class PeerCase(NodeCase):
         self.sinks[peer] = SentMessages()
         self.link(peer)
         link = Link(SentMessages(), None, entry.ip, b"10.0.0.1", self.now_ms, number)
-        link.speaker = peer
+        link.peer_id = peer
         self.accepted[peer] = link
         self.node.membership.refresh()
         return entry

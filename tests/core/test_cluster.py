@@ -499,7 +499,7 @@ class ImposterTests(NetCase):
         link = self.accepted(self.second.ip)
         self.receive(link, gossip_from(STRANGER, PING))
         self.assertEqual(["PONG", "PONG"], self.receive(link, gossip_from(self.second.id, PING)))
-        self.assertEqual(self.second.id, link.speaker)
+        self.assertEqual(self.second.id, link.peer_id)
 
     def test_wrong_answer(self) -> None:
         """When another node answers at an address, the entry loses that address."""

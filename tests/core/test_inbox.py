@@ -57,7 +57,7 @@ class SenderTests(PeerCase):
         job = self.replicated(B)
         link = self.stranger()
         self.receive_as(link, C, JobSignal(DELJOB, job.id))
-        self.assertEqual((C, []), (link.speaker, self.get(b"q")))
+        self.assertEqual((C, []), (link.peer_id, self.get(b"q")))
 
     def test_changed_sender(self) -> None:
         """A connection belongs to one node; if the sender's ID changes, it is closed."""

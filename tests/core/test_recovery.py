@@ -278,7 +278,7 @@ class ResumeTests(PeerCase):
 
     def loaded(self) -> int:
         """How many jobs count as loaded."""
-        return self.node.overview.counts.of(b"q").numbers[-1]
+        return self.node.queue_queries.counts.of(b"q").numbers[-1]
 
     def test_asked_first(self) -> None:
         """Other holders are asked whether they have the job, then it is queued, long before its
@@ -311,7 +311,7 @@ class ResumeTests(PeerCase):
         self.assertEqual(0, self.length())
 
     def test_away_for_long(self) -> None:
-        """After a RETRY the job was queued elsewhere, and may be in hand there: RETRY decides, as
+        """After a RETRY the job was queued elsewhere, and may be in flight there: RETRY decides, as
         after a crash. So it does when the clock was set back."""
         for away_ms in (60_000, -1):
             self.reloaded(away_ms)
@@ -336,7 +336,7 @@ class ResumeTests(PeerCase):
         self.assertEqual(2, self.loaded())
 
     def test_heard_of(self) -> None:
-        """A job that another node has queued, or in hand, is counted there, and not as loaded."""
+        """A job that another node has queued, or in flight, is counted there, and not as loaded."""
         for kind in (NOW_QUEUED, WORKING):
             record = peer_record(1, (ME, B))
             load(self.node, record, False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from disque_tx.core.jobs.job import Job
 from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.buspump import BusPump, Received
+from disque_tx.engine.buspump import BusPump, MessageDelivery
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.messages.bus import NOREPLY, Gossip, JobCopy, Sender
 from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK
@@ -91,7 +91,7 @@ class PumpCase(PeerCase):
         self.mine = self.replicated(B, C)
         self.waiting = self.begin_add(3)
         self.links = BusLinks(self.node, Alone(), Alone(), 1)
-        self.pump = BusPump(self.node, self.links, Received(self.node))
+        self.pump = BusPump(self.node, self.links, MessageDelivery(self.node))
         self.pump.hot = hot
         self.connection = End()
         self.end = LinkEnd(self.connection, None, b"10.0.0.98", BusWriter(self.links.written))

@@ -111,7 +111,7 @@ class LifecycleTests(NodeCase):
         self.steps.pieces = 1
         steps = ["load", "prepare", "save nodes", "queue", "later", "queue", "serve"]
         self.assertEqual(steps, self.start())
-        self.assertFalse(self.server.troubled)
+        self.assertFalse(self.server.degraded)
 
     def test_start_fails(self) -> None:
         """A node that cannot start leaves its files as they were, at the stop as well."""

@@ -28,7 +28,7 @@ class MemoryWatchTests(SynchronousTestCase):
         """The log lines at the same moment as this many bytes are in use."""
         self.memory.used = used
         open(self.path, "w").close()
-        self.watch.look(self.now_ms)
+        self.watch.check(self.now_ms)
         with open(self.path, encoding="utf-8") as file:
             return file.read().splitlines()
 

@@ -15,8 +15,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.plugins.interfaces import IHost
 from disque_tx.plugins.values import Role
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.routes import Route, Routes
 from disque_tx.protocols.http.server.sessions import Sessions
 from disque_tx.protocols.http.site import HttpFactory

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_tx.core.delivery.holders import wins
-from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE
-from disque_tx.core.queues.endings import EXPIRED
+from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, NOWHERE
+from disque_tx.core.queues.endings import EXPIRED, Endings
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, NOREPLY
 from disque_tx.messages.bustypes import GOTJOB, KEY_COPY, WORKING
 from disque_tx.messages.events import NO_REASON
@@ -391,8 +391,9 @@ def answer_fetched(right: Any) -> Any:
 
     def set_whereabouts(self: Any, job: Any, place: int) -> None:
         right(self, job, place)
-        if place == IN_HAND:
-            self.endings.acknowledged(job)
+        if place == IN_FLIGHT:
+            (endings,) = [one for one in self._on_end if isinstance(one, Endings)]
+            endings.job_acknowledged(job)
 
     return set_whereabouts
 
@@ -625,7 +626,7 @@ def believe_keys(right: Any) -> Any:
                 self._keeper.merge(sender.id, entry)
             elif entry.state == HELD and entry.born_ms < found.born_ms:
                 self.reservations.drop(found)
-                self.reservations.take(entry, self._turn.now_ms)
+                self.reservations.store(entry, self._turn.now_ms)
                 self._conflicts._inform(found.job_id, b"", entry)
                 if found.maker:
                     self._conflicts._lost(found.job_id, entry.job_id, True)

@@ -470,7 +470,7 @@ class NodeMachine(RuleBasedStateMachine):
         """What INFO counts as queued and delivered matches the model."""
         totals = self.node.totals
         assert totals.queued == sum(queue.jobs.size for queue in self.node.queues.table.values())
-        assert totals.in_hand == sum(job.in_hand for job in self.node.jobs.table.values())
+        assert totals.in_flight == sum(job.in_flight for job in self.node.jobs.table.values())
 
     @invariant()
     def blocked_clients_agree(self) -> None:

@@ -274,13 +274,13 @@ class MemoryClient:
         return jobs
 
     def _matching(self, patterns: Sequence[str]) -> list[str]:
-        """The queues that match; the one with the fewest jobs in hand comes first."""
-        in_hand: dict[str, int] = {}
+        """The queues that match; the one with the fewest jobs in flight comes first."""
+        in_flight: dict[str, int] = {}
         for stored in self.jobs.values():
             queue = stored.job.queue
             if any(glob_match(pattern.encode(), queue.encode()) for pattern in patterns):
-                in_hand[queue] = in_hand.get(queue, 0) + (stored.state == "active")
-        return sorted(in_hand, key=lambda queue: in_hand[queue])
+                in_flight[queue] = in_flight.get(queue, 0) + (stored.state == "active")
+        return sorted(in_flight, key=lambda queue: in_flight[queue])
 
     def _forget(self, one: Deferred[Any]) -> None:
         self.waiting = deque(waiting for waiting in self.waiting if waiting[0] is not one)

@@ -58,7 +58,7 @@ class ServerAddress:
 
     ``tls``: how the connection is encrypted, ``None`` for no TLS. ``sni``: the name that the
     certificate must have, instead of the host. ``timeout_s``: how long connecting, and each reply,
-    may take; ``None`` or 0 for ever.
+    may take; ``None`` or 0 forever.
     """
 
     def __init__(

@@ -121,7 +121,7 @@ ENTRIES: Final = (
         (
             "queue",
             "[CLUSTER|PROCESSES]",
-            "[STATE queued|delayed|backoff|in-hand|loaded|any]",
+            "[STATE queued|delayed|backoff|in-flight|loaded|any]",
             "[WITHDETAILS]",
         ),
         "End the jobs of a queue",

@@ -37,7 +37,7 @@ Encryption
   --insecure              do not check the certificate: anybody can pose as the server
 
 What to run
-  -r <n>                  run the command n times; negative: for ever
+  -r <n>                  run the command n times; negative: forever
   -i <seconds>            pause between runs, such as 0.5
   -x                      put the whole input in place of the word -, or at the end
   -e                      exit with status 1 when the reply is an error
@@ -59,8 +59,8 @@ Instead of a command
   --stat                  a line of figures every -i seconds (default 1)
   --intrinsic-latency <s> measure the scheduling delay of this machine; needs no server
   --pipe                  send the input unchanged, count replies and errors
-  --pipe-timeout <s>      with --pipe: give up after so many seconds without a reply;
-                          default 30, 0 waits for ever
+  --pipe-timeout <s>      with --pipe: give up after this time without a reply;
+                          default 30, 0 waits forever
   --help                  this text
   -v, --version           the version
 

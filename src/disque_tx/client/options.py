@@ -60,7 +60,7 @@ class AddOptions:
     """How a job is added, in the words of ADDJOB (client protocol, section 14); ``None``: the
     node's default.
 
-    ``timeout_ms``: how long the replication may take, 0 for ever. ``replicate``: how many nodes
+    ``timeout_ms``: how long the replication may take, 0 forever. ``replicate``: how many nodes
     hold a copy. ``delay_s``: time before the first delivery. ``retry_s``: time between deliveries
     while the job is not acknowledged, 0 to deliver it at most once. ``ttl_s``: time until the job
     expires. ``maxlen``: refuse the job when its queue holds this many. ``asynchronous``: do not

@@ -28,7 +28,7 @@ from disque_tx.core.counting.asked import (
     READS,
     Respondent,
 )
-from disque_tx.core.counting.figures import Figures, queue_figures, scan_figures
+from disque_tx.core.counting.counts import Figures, queue_figures, scan_figures
 from disque_tx.core.counting.questions import HERE
 from disque_tx.core.counting.wordreplies import WordReplies
 from disque_tx.core.jobs.job import NOWHERE, Job
@@ -44,7 +44,7 @@ _FULL: Final = 2
 #: Bytes of bodies in one answer, if there are several.
 BODIES_BYTES: Final = 256 * 1024
 #: How much a node has to do with a job: nothing, it knows that the job is done, it has a copy, or
-#: the job is in its queue, delayed, in backoff, loaded, or in the hands of its clients.
+#: the job is in its queue, delayed, in backoff, loaded, or in flight.
 UNKNOWN: Final = 0
 DONE: Final = 1
 COPY: Final = 2
@@ -70,7 +70,7 @@ def ask(server: Server, client: Client, argv: list[bytes]) -> None:
             "ERR", f"A question has at most {ASK_WORDS_MAX} words of {ASK_WORD_BYTES_MAX} bytes"
         )
     node = server.node
-    node.overview.ask(client, words, scope, one)
+    node.queue_queries.ask(client, words, scope, one)
 
 
 class LocalRespondent(Respondent):
@@ -99,7 +99,7 @@ class LocalRespondent(Respondent):
 
     def _check(self, words: list[bytes]) -> None:
         """Raises ``CommandError`` for what the state of the node does not allow."""
-        if not self._server.troubled:
+        if not self._server.degraded:
             return
         if self._server.control.loading():
             raise CommandError("LOADING", "Disque is loading the dataset in memory")
@@ -141,7 +141,11 @@ def _queues(server: Server, client: Client, argv: list[bytes]) -> None:
     """QUEUES cursor count"""
     node = server.node
     after, rows = scan_figures(
-        node.queues, node.overview.counts, cursor(argv[1]), _number(argv[2], _ROWS_MAX), node.now_ms
+        node.queues,
+        node.queue_queries.counts,
+        cursor(argv[1]),
+        _number(argv[2], _ROWS_MAX),
+        node.now_ms,
     )
     replies = client.replies
     replies.array(2)
@@ -159,7 +163,7 @@ def _queue(server: Server, client: Client, argv: list[bytes]) -> None:
     if queue is None:
         replies.null_array()
         return
-    row = queue_figures(queue, node.overview.counts, node.now_ms)
+    row = queue_figures(queue, node.queue_queries.counts, node.now_ms)
     said = node.pausing.kept.get(queue.name)
     replies.array(len(row) + 2)
     _write_figures(replies, row)
@@ -185,7 +189,7 @@ def _counts(server: Server, client: Client, argv: list[bytes]) -> None:
     node, replies = server.node, client.replies
     replies.array(len(argv) - 1)
     for name in argv[1:]:
-        numbers = node.overview.counts.of(name).numbers
+        numbers = node.queue_queries.counts.of(name).numbers
         replies.array(len(numbers))
         for number in numbers:
             replies.integer(number)

@@ -20,7 +20,7 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.base.slices import SlicedTask
 from disque_tx.core.getting.leases import NEVER_MS
 from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import IN_HAND, Job
+from disque_tx.core.jobs.job import IN_FLIGHT, Job
 from disque_tx.core.jobs.notes import Note, NoteReader
 from disque_tx.core.jobs.tallies import Tally
 from disque_tx.core.node import Node
@@ -85,7 +85,7 @@ class DirectProtocol(Output):
 
 
 class DirectNode:
-    """The node, for protocols within its turns. Its methods must be called within a turn, and raise
+    """The node, for protocols within its turns. The methods must be called within a turn, and raise
     ``CommandError`` when the node refuses."""
 
     def __init__(self, server: Server, guard: CommandGate) -> None:
@@ -130,14 +130,14 @@ class DirectNode:
         return self._node.totals.queued
 
     def tally(self, name: bytes) -> Tally | None:
-        """The numbers of delayed jobs and of those in hand, for a queue that has any."""
-        return self._node.jobs.tallies.get(name)
+        """The numbers of delayed jobs and of those in flight, for a queue that has any."""
+        return self._node.state.tallies.get(name)
 
     def totals(self) -> tuple[i64, i64, i64]:
-        """Jobs in the hands of clients; jobs that wait for another attempt, those from the log
+        """Jobs in flight; jobs that wait for another attempt, those from the log
         among them; delayed ones."""
         totals = self._node.totals
-        return totals.in_hand, totals.in_backoff + totals.loaded, self._node.jobs.delayed
+        return totals.in_flight, totals.in_backoff + totals.loaded, totals.delayed
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -244,18 +244,18 @@ class DirectNode:
 
     def note(self, job: Job, note: Note) -> None:
         """Keep a note about a job, or record that it says something else now."""
-        self._node.jobs.notes.put(job.id, note)
-        self._node.jobs.record_note(job.id, note)
+        self._node.state.notes.put(job.id, note)
+        self._node.state.notes.record(job.id, note)
 
     def note_of(self, job: JobRecord) -> Note | None:
         """The note about a job."""
-        return self._node.jobs.notes.get(job.id)
+        return self._node.state.notes.get(job.id)
 
     def read_notes(self, owner: bytes, reader: NoteReader) -> None:
         """Give the notes of this protocol to ``reader``: those of jobs that are here, and later
         those that come from the log."""
         find: Callable[[bytes], Job | None] = self._node.jobs.get
-        self._node.jobs.notes.read_by(owner, reader, find)
+        self._node.state.notes.read_by(owner, reader, find)
 
     def unqueue(self, job: Job) -> bool:
         """Take a job that comes from the log out of its queue; ``False`` if it is in none."""
@@ -289,7 +289,7 @@ class _Returning(SlicedTask):
         while self._at < end:
             job = self._jobs[self._at]
             self._at += 1
-            if job.place == IN_HAND:
+            if job.place == IN_FLIGHT:
                 self._node.enqueue([job.id], True, 0)
         self._node.serve()
         return self._at >= len(self._jobs)

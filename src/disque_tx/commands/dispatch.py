@@ -50,7 +50,7 @@ class Dispatcher(CommandGate):
         self._server = server
         self._registry = registry
         self._node = server.node
-        self._node.overview.respondent = LocalRespondent(server)
+        self._node.queue_queries.respondent = LocalRespondent(server)
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
         self._turn_ns: i64 = 0
@@ -82,7 +82,7 @@ class Dispatcher(CommandGate):
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
         while True:
-            if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
+            if client.blocked != NOT_BLOCKED or client.closing or client.abort_now:
                 return False
             if self._server.paused_until_ms != 0:
                 return False
@@ -101,7 +101,7 @@ class Dispatcher(CommandGate):
         end_ns = self._last_ns + SHARE_NS
         stats = self._server.stats
         while True:
-            if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
+            if client.blocked != NOT_BLOCKED or client.closing or client.abort_now:
                 return False
             if self._server.paused_until_ms != 0:
                 return False
@@ -191,7 +191,7 @@ class Dispatcher(CommandGate):
                 "ERR", f"wrong number of arguments for '{command.name.decode()}' command"
             )
         server = self._server
-        if server.guarded and not client.authenticated and not command.before_auth(argv):
+        if server.password_required and not client.authenticated and not command.before_auth(argv):
             raise CommandError("NOAUTH", "Authentication required.")
         if client.reader:
             check_reader(command.name, argv)
@@ -205,7 +205,7 @@ class Dispatcher(CommandGate):
             enough = self._make_room()
             if not enough and command.denyoom:
                 raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
-        if self._server.troubled:
+        if self._server.degraded:
             self._check_log(command)
 
     def _make_room(self) -> bool:
@@ -246,7 +246,7 @@ class Dispatcher(CommandGate):
         slowlog = server.slowlog
         if slowlog.slower_than_us >= 0 and taken_ns >= slowlog.slower_than_us * 1000:
             unix_s = self._node.wall_us // 1_000_000
-            slowlog.note(argv, unix_s, taken_ns // 1000, command.name, plugged)
+            slowlog.record(argv, unix_s, taken_ns // 1000, command.name, plugged)
         latency = server.latency
         if latency.threshold_ms > 0 and taken_ns >= latency.threshold_ms * 1_000_000:
             event = b"fast-command" if command.fast else b"command"

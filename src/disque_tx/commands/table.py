@@ -7,8 +7,7 @@ from __future__ import annotations
 from disque_tx.commands import asking
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.base.context import Command, Registry, Server
-from disque_tx.commands.jobs import counting as overview
-from disque_tx.commands.jobs import getjob, jobs, queues, retries
+from disque_tx.commands.jobs import counting, getjob, jobs, queues, retries
 from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, process
 from disque_tx.commands.tables import policies, schedules
 from disque_tx.core.base.client import Client
@@ -91,10 +90,10 @@ def standard_registry() -> Registry:
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
             Command(b"qpolicy", -2, "admin", policies.qpolicy),
-            Command(b"qcount", -2, "readonly fast", overview.qcount),
-            Command(b"qlist", -1, "readonly", overview.qlist),
-            Command(b"qflush", -2, "write", overview.qflush),
-            Command(b"waitjob", -2, "readonly fast", overview.waitjob),
+            Command(b"qcount", -2, "readonly fast", counting.qcount),
+            Command(b"qlist", -1, "readonly", counting.qlist),
+            Command(b"qflush", -2, "write", counting.qflush),
+            Command(b"waitjob", -2, "readonly fast", counting.waitjob),
             Command(b"qmove", -3, "write denyoom", retries.qmove),
             Command(b"schedule", -2, "admin", schedules.schedule),
             Command(b"ask", -3, "admin", asking.ask),

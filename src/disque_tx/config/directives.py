@@ -49,7 +49,7 @@ class Directive:
         return self.name.replace("-", "_")
 
     def value(self, settings: Settings) -> Any:
-        """Its value in ``settings``."""
+        """The value of the directive in ``settings``."""
         return getattr(settings, self.attribute)
 
     def assign(self, settings: Settings, value: Any) -> None:

@@ -83,7 +83,7 @@ class YesNo(ValueKind[bool]):
 
 @attrs.frozen
 class Choice(ValueKind[str]):
-    """One of a few words, in any case; kept in lower case."""
+    """A choice of a few words, in any case; kept in lower case."""
 
     words: tuple[str, ...]
     message: str

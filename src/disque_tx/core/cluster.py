@@ -20,7 +20,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
@@ -112,13 +112,13 @@ class Cluster:
             self._each_second(entries)
         self._ticks += 1
         for entry in entries:
-            entry.doubled = has_duplicate(entry, now_ms, self.node_timeout_ms)
+            entry.contested = has_duplicate(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
                 self._watch(entry)
-        membership.standing.tick(now_ms, self.node_timeout_ms)
+        membership.identity.tick(now_ms, self.node_timeout_ms)
         membership.refresh()
         if self._keys is not None:
-            self._keys.look()
+            self._keys.refresh()
         self._links_changed()
 
     def _links_changed(self) -> None:
@@ -175,8 +175,8 @@ class Cluster:
 
     def duplicate_ids(self) -> int:
         """How many nodes, this one among them, have an ID that another process uses, too."""
-        others = len([entry for entry in self.membership.nodes.values() if entry.doubled])
-        return others + (1 if self.membership.standing.doubled else 0)
+        others = len([entry for entry in self.membership.nodes.values() if entry.contested])
+        return others + (1 if self.membership.identity.contested else 0)
 
     # -- whose message it is -----------------------------------------------------------------
 
@@ -212,17 +212,17 @@ class Cluster:
         elif sender != entry.id:
             self._links.lose_address(entry)
             return False
-        link.speaker = sender
+        link.peer_id = sender
         return True
 
     def _bind_accepted(self, link: Link, sender: bytes) -> bool:
         """On an accepted link, strangers may send, until a known node does."""
-        if link.speaker:
-            if link.speaker != sender:
+        if link.peer_id:
+            if link.peer_id != sender:
                 self._links.close(link)
                 return False
         elif self._peers.entry(sender) is not None:
-            link.speaker = sender
+            link.peer_id = sender
         return True
 
     def _met_myself(self, link: Link) -> None:
@@ -240,7 +240,7 @@ class Cluster:
         """A message that :meth:`bind` refused; perhaps of another process with this node's ID."""
         membership = self.membership
         if message.sender == membership.myself.id and isinstance(message, Gossip):
-            membership.standing.met(link, message, self._turn.now_ms)
+            membership.identity.own_id_seen(link, message, self._turn.now_ms)
 
     def receive(self, link: Link, message: Gossip) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""

@@ -43,7 +43,7 @@ def evict(node: Node, allowed: bool, random: Callable[[], float]) -> bool:
         if evictable(job):
             if job.state != ACKED:
                 node.totals.evicted += 1
-                node.outbox.note(EVICTED, job)
+                node.outbox.record_event(EVICTED, job)
             node.delivery.remove(job)
             removals += 1
             misses = 0

@@ -3,7 +3,7 @@
 1. Senders are checked: a link stands for one node, and never for this one.
 2. PING, PONG and MEET may come from strangers; everything else only from nodes in the table.
 3. What arrives most comes by :meth:`Inbox.signal` and :meth:`Inbox.copy`, without an object for
-   each message, once :meth:`Inbox.speaker` said whose it is.
+   each message, once :meth:`Inbox.sender_of` said whose it is.
 4. A job that was under way when its sender made a new link may be done and forgotten by now: if it
    still matters, its sender sends it again.
 """
@@ -114,7 +114,7 @@ class Inbox:
 
     def receive(self, link: Link, message: Message) -> None:
         """Take one message that came on ``link``."""
-        usual = link.entry is None and message.sender == link.speaker
+        usual = link.entry is None and message.sender == link.peer_id
         if not usual and not self._cluster.bind(link, message):
             self._cluster.refused(link, message)
             return
@@ -122,7 +122,7 @@ class Inbox:
             self._cluster.receive(link, message)
             return
         sender = self._membership.nodes.get(message.sender)
-        if sender is None or not link.speaker or link.muted:
+        if sender is None or not link.peer_id or link.ignored:
             return
         handle = self._handlers.get(int(message.type))
         if handle is not None:
@@ -196,12 +196,12 @@ class Inbox:
 
     # -- without objects ---------------------------------------------------------------------
 
-    def speaker(self, link: Link) -> NodeEntry | None:
+    def sender_of(self, link: Link) -> NodeEntry | None:
         """The node in the table whose messages about jobs are taken on a link that it made, and on
         which it has sent something before; ``None`` if there is none."""
-        if link.entry is not None or not link.speaker or link.muted:
+        if link.entry is not None or not link.peer_id or link.ignored:
             return None
-        return self._membership.nodes.get(link.speaker)
+        return self._membership.nodes.get(link.peer_id)
 
     def signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> bool:
         """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it; ``False`` for any other

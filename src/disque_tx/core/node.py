@@ -58,10 +58,12 @@ DUE_PER_TURN: Final = 2_000
 
 
 class Node:
-    """State of one node. ``random``: a number in [0, 1) per call."""
+    """State of one node. ``random``: a number in [0, 1) per call. ``state``: what its parts
+    share."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
         state = State(membership, random)
+        self.state = state
         self.turn = state.turn
         self.membership = membership
         self.random = random
@@ -91,8 +93,8 @@ class Node:
         self.recurring = Recurring(state, self._adding)
         backoff = RetryBackoff(state, self.delivery)
         replacements = Replacements(state, self.delivery, backoff, self._adding, self.acks)
-        letters = DeadLetterMaker(state, backoff, replacements, self.acks)
         self._replacements = replacements
+        letters = DeadLetterMaker(state, backoff, replacements, self.acks)
         self._fanout = Fanout(state, self.delivery, self._adding)
         self._retries = Retries(state, self.delivery, backoff, replacements, letters)
         self._moves = Moves(state, self.delivery, replacements)
@@ -103,10 +105,10 @@ class Node:
         self.pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
-        self.overview = QueueQueries(state, self.acks)
+        self.queue_queries = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation, self.demanding)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
-        parts = (self.replication, holders, self.getting.pattern_demand, self.overview)
+        parts = (self.replication, holders, self.getting.pattern_demand, self.queue_queries)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, supplying=self.supplying)
         shares = (self.replication, self.delivery, self.acks, self._retries)
         self._awakening = Awakening(state, *shares)
@@ -118,7 +120,7 @@ class Node:
             self._awakening,
             self._unblocking,
             self.replication,
-            self.overview,
+            self.queue_queries,
             self._fanout,
             self.getting,
             self.demanding,
@@ -182,9 +184,9 @@ class Node:
         self._inbox.receive(link, message)
         self.serve()
 
-    def speaker(self, link: Link) -> NodeEntry | None:
-        """See :meth:`Inbox.speaker`."""
-        return self._inbox.speaker(link)
+    def sender_of(self, link: Link) -> NodeEntry | None:
+        """See :meth:`Inbox.sender_of`."""
+        return self._inbox.sender_of(link)
 
     def receive_signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> None:
         """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it."""
@@ -206,7 +208,7 @@ class Node:
         Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
         once, or blocked until there are enough copies.
         """
-        if self.membership.standing.aside:
+        if self.membership.identity.suspended:
             raise identity_conflict_error()
         if self.policies.copying and self._fanout.add(client, request):
             return
@@ -305,9 +307,9 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled or self.jobs.keys_by_job.ended:
-            self.waiters.settle()
-            self.keys.settle()
+        if self.waiters.settled or self.state.keys_by_job.ended:
+            self.waiters.notify_watchers()
+            self.keys.process_ended()
         if self.waiters.ready:
             self._serving.run()
             if self.delivery.overfull:
@@ -332,7 +334,7 @@ class Node:
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
-        if self.membership.standing.aside:
+        if self.membership.identity.suspended:
             self._unblocking.waiting_for_jobs(identity_conflict_error(), DUE_PER_TURN)
         elif self.membership.leaving:
             self._unblocking.waiting_for_jobs(leaving(), DUE_PER_TURN)

@@ -60,7 +60,7 @@ class BusLinks(OutgoingLinks):
         self._settings = settings
         self._network = network
         self._epoch = first_epoch
-        node.membership.standing.start = first_epoch
+        node.membership.identity.start = first_epoch
         self._strangers: dict[LinkEnd, None] = {}
         self._up: dict[object, LinkEnd] = {}
         self._stalled: list[LinkEnd] = []

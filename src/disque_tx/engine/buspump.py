@@ -16,7 +16,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.node import Node
 from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.linkend import RECEIVE_BYTES, RECEIVE_SOME, LinkEnd
+from disque_tx.engine.hotsocket import RECEIVE_BYTES, RECEIVE_SOME, receive
+from disque_tx.engine.linkend import LinkEnd
 from disque_tx.errors import PeerError
 from disque_tx.messages.bus import Message
 from disque_tx.messages.nodes import Link, NodeEntry
@@ -28,7 +29,7 @@ _EPOLLIN: Final = 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Received(HotMessages):
+class MessageDelivery(HotMessages):
     """Gives messages to the node. ``link``, ``sender``: where the hot ones come from."""
 
     def __init__(self, node: Node) -> None:
@@ -55,7 +56,7 @@ class BusPump:
     """``hot``: whether hot messages take the short way; the effects are the same. All methods are
     called within a turn."""
 
-    def __init__(self, node: Node, links: BusLinks, received: Received) -> None:
+    def __init__(self, node: Node, links: BusLinks, received: MessageDelivery) -> None:
         self.hot: bool = True
         self._membership = node.membership
         self._outbox = node.outbox
@@ -84,12 +85,8 @@ class BusPump:
                 unusual.append(event)
                 continue
             room = end.room
-            try:
-                data = recv(room)
-            except BlockingIOError:
-                continue
-            except OSError:
-                unusual.append(event)
+            data = receive(recv, room)
+            if data is None:
                 continue
             if not data:
                 unusual.append(event)
@@ -127,15 +124,15 @@ class BusPump:
         while not outbox.hangups or link not in outbox.hangups:
             if not parser.advance():
                 return
-            sender = self._node.speaker(link) if self.hot else None
+            sender = self._node.sender_of(link) if self.hot else None
             if sender is not None:
                 received.link = link
                 received.sender = sender
-                if parser.read_hot(link.speaker, received):
+                if parser.read_hot(link.peer_id, received):
                     continue
             message = parser.message()
             if message is None:
                 continue
             received.value(link, message)
-            if not end.trusted and link.speaker:
+            if not end.trusted and link.peer_id:
                 self._links.trust(end)

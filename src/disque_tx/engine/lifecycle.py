@@ -89,7 +89,7 @@ class Lifecycle:
         host: Host,
         reports: OperatorLog,
     ) -> None:
-        self.member = False
+        self.serving = False
         self._written = False
         self._server = server
         self._log = log
@@ -99,21 +99,21 @@ class Lifecycle:
 
     def begin(self) -> None:
         """Load the log and what follows."""
-        self._server.troubled = True
+        self._server.degraded = True
         self._host.load(self._loaded)
 
     def _loaded(self, error: Exception | None) -> None:
         if error is not None:
             self._host.start_failed(error)
             return
-        self._server.troubled = self._server.joining
+        self._server.degraded = self._server.joining
         self._host.prepare(self._prepared)
 
     def _prepared(self, error: Exception | None) -> None:
         if error is not None:
             self._host.start_failed(error)
             return
-        self.member = True
+        self.serving = True
         node = self._server.node
         node.recurring.begin()
         self.nodes_changed()
@@ -129,7 +129,7 @@ class Lifecycle:
 
     def nodes_changed(self) -> None:
         """Write the nodes file. A node that does not serve yet leaves it as it is."""
-        if not self.member:
+        if not self.serving:
             return
         try:
             self._host.save_nodes()
@@ -156,7 +156,7 @@ class Lifecycle:
     def finish(self) -> bool:
         """The connections are closed: write what is queued, and the nodes file; whether that
         worked."""
-        if not self.member:
+        if not self.serving:
             return True
         if self._written:
             self._log.queued.save()

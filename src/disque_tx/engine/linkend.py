@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from mypy_extensions import i64
 
+from disque_tx.engine.hotsocket import RECEIVE_SOME, SocketOwner, send_now
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, BusParser
 from disque_tx.wire.bus.writer import BusWriter
 
-#: Bytes received from one connection per turn, and where that begins: most reads are small, and a
-#: small buffer is handed out much faster.
-RECEIVE_BYTES: Final = 64 * 1024
-RECEIVE_SOME: Final = 4 * 1024
 
-
-class LinkConnection(Protocol):
+class LinkConnection(SocketOwner, Protocol):
     """The connection itself."""
 
     @property
@@ -27,17 +23,11 @@ class LinkConnection(Protocol):
     def local_ip(self) -> bytes:
         """The address of this end."""
 
-    def write(self, data: bytes) -> None:
-        """Send these bytes, at once or when the socket takes them."""
-
     def close(self) -> None:
         """Close it, after what was sent."""
 
     def drop(self, why: str) -> None:
         """Close it now, because of what the other side did; it is lost then."""
-
-    def broken(self, error: OSError) -> None:
-        """The socket does not send any more: it will be lost."""
 
     def overflowed(self) -> None:
         """The other side does not read: close it now."""
@@ -87,18 +77,4 @@ class LinkEnd:
 
     def flush(self) -> None:
         """Send what the writer holds."""
-        data = self.writer.take()
-        send = self.send
-        if send is None:
-            self.connection.write(data)
-            return
-        sent: i64 = 0
-        try:
-            sent = send(data)
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            self.connection.broken(error)
-            return
-        if sent < len(data):
-            self.connection.write(data[sent:])
+        send_now(self.send, self.writer.take(), self.connection)

@@ -1,7 +1,8 @@
 """Files that belong to one node: locked before they are used, so that no other node uses them.
 
 The lock belongs to the file, not to its name, and the original locks no log: so after locking a
-file, the node also checks that the name still is that file's.
+file, the node also checks that the name still is that file's. A file that is of no use is set
+aside under another name.
 """
 
 from __future__ import annotations
@@ -70,3 +71,22 @@ def claim_name(files: IFiles, path: str, aside: str) -> IFile:
 def in_use(path: str) -> OSError:
     """The error for a file that another node uses."""
     return BlockingIOError(errno.EWOULDBLOCK, IN_USE, path)
+
+
+def read_whole(files: IFiles, path: str, bytes_max: int) -> bytes | None:
+    """Up to this number of bytes of a file; ``None`` if there is none. ``OSError`` if it cannot be
+    read."""
+    try:
+        file = files.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return bytes(file.read(0, min(file.size(), bytes_max)))
+    finally:
+        file.close()
+
+
+def set_aside(files: IFiles, path: str, kept: str) -> None:
+    """Give a file another name, for good; ``OSError`` if that cannot be done."""
+    files.rename(path, kept)
+    files.sync_folder(kept)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.engine.interfaces import IFiles, OperatorLog
-from disque_tx.engine.sidefiles import read_whole, set_aside
+from disque_tx.engine.ownership import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.files.pauses import parse, render
 

@@ -44,7 +44,7 @@ class MemoryWatch:
         self._logged = 0
         self._next_ms = 0
 
-    def look(self, now_ms: int) -> None:
+    def check(self, now_ms: int) -> None:
         """Log the level if it is another one; ``now_ms``: the steady clock."""
         level = int(self._memory.level())
         if level == self._logged or now_ms < self._next_ms:
@@ -156,11 +156,11 @@ class PeriodicWork:
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             self._connections.resume_all()
-        self._memory.look(node.now_ms)
+        self._memory.check(node.now_ms)
         log = self._log
         if log is not None:
             log.tick()
-            server.troubled = bool(log.loading or log.write_error or server.joining)
+            server.degraded = bool(log.loading or log.write_error or server.joining)
 
     def _keep_tables(self) -> None:
         """Drop what was deleted long ago from the shared tables, and save what has changed."""
@@ -193,7 +193,7 @@ class PeriodicWork:
         if limit_s and client.blocked == NOT_BLOCKED:
             if self._node.now_ms // 1000 - client.seen_ms // 1000 > limit_s:
                 self._reports.verbose("Closing idle client")
-                client.doomed = True
+                client.abort_now = True
                 self._node.outbox.touch(client)
 
     def _check_output(self, client: Client) -> None:
@@ -214,5 +214,5 @@ class PeriodicWork:
                 f"Client {client.addr.decode('utf-8', 'replace')} closed: {size} bytes of replies"
                 " not read, more than client-output-buffer-limit allows"
             )
-            client.doomed = True
+            client.abort_now = True
             self._node.outbox.touch(client)

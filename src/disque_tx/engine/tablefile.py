@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.engine.interfaces import IFiles, OperatorLog
+from disque_tx.engine.ownership import read_whole, set_aside
 from disque_tx.engine.pausesfile import PausesFile
-from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.files.tables import POLICIES, SCHEDULES, parse, render
 

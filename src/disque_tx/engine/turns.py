@@ -107,7 +107,7 @@ class Turns:
         report: Callable[[str, Exception], object],
     ) -> None:
         self.active: bool = False
-        self.dead: bool = False
+        self.failed: bool = False
         self.log: CommittedLog | None = None
         self.save_nodes: Callable[[], None] = server.node.membership.saved
         self.links: OutgoingLinks | None = None
@@ -147,12 +147,12 @@ class Turns:
         """The input is executed: write and send its effects, in order; returns whether another turn
         should follow soon. Raises a fault met while writing to disk."""
         try:
-            if self.dead:
+            if self.failed:
                 return False
             try:
                 self._commit()
             except Exception as error:
-                self.dead = True
+                self.failed = True
                 if not isinstance(error, LocalError):
                     self._fatal(error)
                 raise
@@ -170,7 +170,7 @@ class Turns:
         log = self.log
         if log is not None and (log.is_open or outbox.log is not None):
             if log.commit():
-                self._server.troubled = True
+                self._server.degraded = True
         if self._node.membership.changed:
             self.save_nodes()
 

@@ -197,9 +197,9 @@ class Bulk(Message):
 
 @mypyc_attr(acyclic=True)
 class Sender:
-    """What every message reports about the node that sends it; see ``Message``. It never changes:
-    when the node does, there is another one. ``headers``: finished headers, for whoever encodes
-    messages."""
+    """What every message reports about the node that sends it; see ``Message``. A sender never
+    changes: when the node does, there is another one. ``headers``: finished headers, for whoever
+    encodes messages."""
 
     __slots__ = ("bus_port", "flags", "headers", "id", "ip", "port")
 

@@ -93,7 +93,7 @@ class EventSink:
     def noted(
         self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
     ) -> None:
-        """As :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
+        """Like :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
         DROPPED), the ID of the job in its place (MOVED, DUPLICATE, DOUBLED), or the name of its
         schedule (SCHEDULED)."""
         self.job(kind, job, reason, number, elapsed_ms)

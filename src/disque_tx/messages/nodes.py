@@ -43,12 +43,12 @@ class NodeEntry:
     failed; ``retry_ms``: none is made before. ``reports``: ID of a node that reports that this one
     fails → when it last did. ``numbers``: it numbers its links, which the original does not: it
     runs this program. ``start``: the number of the latest link of the process that is accepted as
-    this node, 0 for an original; ``start_seen_ms``: when that last sent a message. ``twin_start``:
-    the same of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since
-    when, when last, and from where that sends; ``doubled``: it does so now (see ``duplicateids``).
-    ``newest_link``: the number that it gave of the latest link that it made to this node.
-    ``clock_ms``: what its wall clock showed when the steady clock was zero, in unix milliseconds;
-    ``clock_seen_ms``: when that was seen, 0 for never.
+    this node, 0 for an original; ``start_seen_ms``: when that last sent a message.
+    ``duplicate_start``: the same of another process under its ID; ``duplicate_first_ms``,
+    ``duplicate_ms``, ``duplicate_ip``: since when, when last, and from where that sends;
+    ``contested``: it does so now (see ``duplicateids``). ``newest_link``: the number that it gave
+    of the latest link that it made to this node. ``clock_ms``: what its wall clock showed when the
+    steady clock was zero, in unix milliseconds; ``clock_seen_ms``: when that was seen, 0 for never.
     """
 
     __slots__ = (
@@ -69,11 +69,11 @@ class NodeEntry:
         "numbers",
         "start",
         "start_seen_ms",
-        "twin_start",
-        "twin_first_ms",
-        "twin_ms",
-        "twin_ip",
-        "doubled",
+        "duplicate_start",
+        "duplicate_first_ms",
+        "duplicate_ms",
+        "duplicate_ip",
+        "contested",
         "newest_link",
         "clock_ms",
         "clock_seen_ms",
@@ -97,11 +97,11 @@ class NodeEntry:
         self.numbers: bool = False
         self.start: i64 = 0
         self.start_seen_ms: i64 = 0
-        self.twin_start: i64 = 0
-        self.twin_first_ms: i64 = 0
-        self.twin_ms: i64 = 0
-        self.twin_ip: bytes = b""
-        self.doubled: bool = False
+        self.duplicate_start: i64 = 0
+        self.duplicate_first_ms: i64 = 0
+        self.duplicate_ms: i64 = 0
+        self.duplicate_ip: bytes = b""
+        self.contested: bool = False
         self.newest_link: i64 = 0
         self.clock_ms: i64 = 0
         self.clock_seen_ms: i64 = 0
@@ -132,19 +132,19 @@ class Link:
     """One connection of the bus.
 
     ``sink``: where messages sent on it go. ``entry``: the node that we connected to; ``None`` when
-    the other side connected. ``speaker``: the node ID that the other side uses, empty until a node
+    the other side connected. ``peer_id``: the node ID that the other side uses, empty until a node
     that we know has sent a message. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
     many numbered messages were sent on it (see ``messages.bus``). ``number``: the other side's
     number of a link that it made, 0 if it gave none. ``features``: what it can do besides what the
-    original can, see ``messages.bus``; 0 until it has shown that. ``muted``: the other side is
+    original can, see ``messages.bus``; 0 until it has shown that. ``ignored``: the other side is
     another process than the node whose ID it uses.
     """
 
     __slots__ = (
         "sink",
         "entry",
-        "speaker",
+        "peer_id",
         "peer_ip",
         "local_ip",
         "created_ms",
@@ -152,7 +152,7 @@ class Link:
         "serial",
         "number",
         "features",
-        "muted",
+        "ignored",
     )
 
     def __init__(
@@ -166,7 +166,7 @@ class Link:
     ) -> None:
         self.sink: BusSink = sink
         self.entry: NodeEntry | None = entry
-        self.speaker: bytes = b""
+        self.peer_id: bytes = b""
         self.peer_ip: bytes = peer_ip
         self.local_ip: bytes = local_ip
         self.created_ms: i64 = created_ms
@@ -174,7 +174,7 @@ class Link:
         self.serial: i64 = 0
         self.number: i64 = 0
         self.features: i64 = 0
-        self.muted: bool = False
+        self.ignored: bool = False
 
 
 def flags_text(flags: i64) -> bytes:

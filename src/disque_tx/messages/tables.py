@@ -30,7 +30,8 @@ CHANGES_BYTES_MAX: Final = 48 * 1024
 
 @mypyc_attr(acyclic=True)
 class Register:
-    """The value of one setting of one pattern. It never changes: a new value is a new register.
+    """The value of one setting of one pattern. A register never changes: a new value is a new
+    register.
 
     ``generation``: how often its table had been repaired when it was made. ``counter`` and
     ``node``: the change that it is, and the ID of the node that made it. ``deleted_s``: 0, or when

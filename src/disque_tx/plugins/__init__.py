@@ -1,11 +1,18 @@
 """What protocols for clients, which are plugins, import: the only door to the server.
 
 A protocol that works within the turns of the node, as fast as RESP, finds the rest of what it needs
-in :mod:`disque_tx.plugins.direct`.
+in :mod:`disque_tx.plugins.direct`. ``*_RANGE``: least and greatest number of an option of ADDJOB.
 """
 
 from disque_tx.errors import CommandError
 from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
+from disque_tx.messages.limits import (
+    DELAY_RANGE,
+    MAXLEN_RANGE,
+    REPLICATE_RANGE,
+    RETRY_RANGE,
+    TTL_RANGE,
+)
 from disque_tx.plugins.interfaces import (
     IClientProtocol,
     IConnection,
@@ -25,8 +32,13 @@ from disque_tx.plugins.values import (
 )
 
 __all__ = [
+    "DELAY_RANGE",
     "KIND_NAMES",
+    "MAXLEN_RANGE",
     "REASON_NAMES",
+    "REPLICATE_RANGE",
+    "RETRY_RANGE",
+    "TTL_RANGE",
     "CommandError",
     "Durations",
     "Health",

@@ -6,14 +6,14 @@ These are the node's own classes, compiled where it is, so calls of them cost no
 
 from disque_tx.commands.direct import DirectNode, DirectProtocol
 from disque_tx.core.jobs.addrequest import AddRequest
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, Job
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, Job
 from disque_tx.core.jobs.notes import Note, NoteReader
 from disque_tx.messages.records import QUEUED, JobRecord
 
 __all__ = [
     "BACKOFF",
     "DELAYED",
-    "IN_HAND",
+    "IN_FLIGHT",
     "QUEUED",
     "AddRequest",
     "DirectNode",

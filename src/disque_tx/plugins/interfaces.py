@@ -59,11 +59,11 @@ class INodeView(Interface):
         nobody asks spends no time on it."""
 
     def queues(cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
-        """At least ``least`` queues if there are so many, and the cursor for the next call; from 0
+        """At least ``least`` queues if that number exists, and the cursor for the next call; from 0
         to 0. As in QSCAN, a queue that is there all the time is returned at least once."""
 
     def queue(name: bytes) -> QueueFigures | None:
-        """One queue; ``None`` if it does not exist."""
+        """The figures of one queue; ``None`` if it does not exist."""
 
     def pause(name: bytes) -> str:
         """Whether a queue, which need not exist, is paused: none, in, out or all."""
@@ -118,10 +118,10 @@ class IConnection(Interface):
         """The name in CLIENT LIST; at first the one of the protocol. Raises ``CommandError``."""
 
     def received(size: int) -> None:
-        """So many bytes arrived: the client is not idle."""
+        """This number of bytes arrived: the client is not idle."""
 
     def sent(size: int) -> None:
-        """So many bytes were written."""
+        """This number of bytes was written."""
 
     def closed() -> None:
         """The transport is gone: the client's calls are cancelled."""
@@ -172,7 +172,7 @@ class IHost(Interface):
         """
 
     def authenticate(password: bytes | None, peer: IAddress) -> Role:
-        """As :meth:`IConnection.authenticate`, for clients that are not registered."""
+        """Like :meth:`IConnection.authenticate`, for clients that are not registered."""
 
     def lookup(job_id: bytes) -> ILookup | None:
         """Look for the events of a job in the files of the event log; ``None`` if that is off."""

@@ -34,7 +34,7 @@ class QueueFigures:
     has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was
     used. ``blocked``: clients that wait for a job. ``jobs_in``, ``jobs_out``: jobs queued and
     fetched since it exists. ``import_rate``: jobs per second that come from other nodes.
-    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_hand``, ``loaded``: its jobs
+    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_flight``, ``loaded``: its jobs
     that are not in it, as in QCOUNT."""
 
     name: bytes
@@ -49,20 +49,20 @@ class QueueFigures:
     pause: str
     delayed: int
     backoff: int
-    in_hand: int
+    in_flight: int
     loaded: int
 
 
 @attrs.frozen
 class QueueCounts:
     """Where jobs of a queue are, besides those in it, as in QCOUNT. ``delayed``: whose DELAY this
-    node waits for. ``backoff``: waiting for another attempt. ``in_hand``: fetched and not
+    node waits for. ``backoff``: waiting for another attempt. ``in_flight``: fetched and not
     acknowledged. ``dead``: dead letters. ``in_per_s``, ``out_per_s``: jobs that entered and left
     the queue, the mean of ten seconds. ``loaded``: from the log, and not queued again yet."""
 
     delayed: int
     backoff: int
-    in_hand: int
+    in_flight: int
     dead: int
     in_per_s: float
     out_per_s: float

@@ -112,7 +112,7 @@ class FormatOptions:
         return _BOOLEANS[value.strip().lower()]
 
     def choice(self, name: str, values: Sequence[str]) -> str:
-        """One of some words, by default the first.
+        """The value of an option that is one of some words, by default the first.
 
         :raises BadOption: when it is another one.
         """

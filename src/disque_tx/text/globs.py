@@ -6,13 +6,17 @@
 3. What stands between two stars is looked for from the left, once: the first place where it fits
    leaves the most to what follows. So the time for a match grows with the text, however many stars
    and classes there are.
+
+HTTP takes names of queues by :class:`NamePattern` instead: as shells do, of characters, not bytes.
 """
 
 from __future__ import annotations
 
+from fnmatch import translate
+from re import compile as compiled
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 _SPECIAL: Final = b"*?["
 _STAR: Final = 42
@@ -234,3 +238,20 @@ def _class_bytes(inner: bytes) -> bytes:
             low += 1
         at += 1
     return bytes([byte for byte in range(256) if fits[byte]])
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NamePattern:
+    """``longest``: bytes of names that it may match; longer ones are none."""
+
+    def __init__(self, pattern: str, longest: int) -> None:
+        self.size = len(pattern.encode())
+        self.everything = pattern == "*"
+        self._longest = longest
+        self._match = compiled(translate(pattern)).match
+
+    def matches(self, name: bytes) -> bool:
+        """Whether a name is meant."""
+        if len(name) > self._longest:
+            return False
+        return self.everything or self._match(name.decode("utf-8", "backslashreplace")) is not None

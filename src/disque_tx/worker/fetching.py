@@ -4,9 +4,9 @@ GETJOB FROM goes through its queues from left to right and takes one job of each
 until it has enough. So each queue gets a fair share; a name that is listed twice gets two shares.
 Strict priority needs a request per queue.
 
-Without weights, fair shares are left to the node, which knows what all workers have in hand: GETJOB
-MATCH takes from the queue with the fewest jobs in hand. Nodes of the original refuse it. They are
-asked as above, and nobody can ask them for queues that match a pattern.
+Without weights, fair shares are left to the node, which knows what all workers have in flight:
+GETJOB MATCH takes from the queue with the fewest jobs in flight. Nodes of the original refuse it.
+They are asked as above, and nobody can ask them for queues that match a pattern.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Fetcher:
             self._later = self._clock.callLater(0, self._fetch)
 
     def stop(self) -> None:
-        """Request no more jobs. Those that have already arrived are still passed on."""
+        """Request no more jobs. Jobs that have already arrived are still passed on."""
         if self._later is not None:
             self._later.cancel()
             self._later = None

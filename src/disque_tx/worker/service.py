@@ -137,7 +137,7 @@ class Worker(Service):
         processes = Processes(reactor, _environment() if environ is None else environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
         queues = self._routes.queues
-        self._signboard = StatusReporter(
+        self._status_reporter = StatusReporter(
             client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
         )
         self._schedules = ScheduleKeeper(client, reactor, self._routes.recurring())
@@ -162,7 +162,7 @@ class Worker(Service):
 
     def startService(self) -> None:
         super().startService()  # type: ignore[no-untyped-call]
-        self._signboard.start()
+        self._status_reporter.start()
         self._schedules.start()
         if self._watchdog is not None:
             self._watchdog.start()
@@ -203,7 +203,7 @@ class Worker(Service):
                 self._settling.leave(held)
         self._settling.close()
         self._runner.close()
-        self._signboard.stop()
+        self._status_reporter.stop()
         if self._watchdog is not None:
             self._watchdog.stop()
         _log.info("Worker {name} has stopped", name=self.worker_name)

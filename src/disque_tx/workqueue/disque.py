@@ -66,8 +66,8 @@ class DisqueWorkQueue:
     @deferred
     async def add_item(self, item: Item) -> bool:
         """Add an item, unless one with its ID is waiting or being worked on; returns whether it was
-        added. It is repeated when the answer is lost, and there is one item then; the result is
-        ``False``, if the first request added it.
+        added. The request is repeated when the answer is lost, and there is one item then; the
+        result is ``False``, if the first request added it.
 
         Of items added by :meth:`add_unique_item` this knows nothing.
 
@@ -91,7 +91,7 @@ class DisqueWorkQueue:
         """Get an item to work on (GETJOB). Nobody else gets it before its RETRY is over.
 
         ``expiry_s``: the expected length of the lease; what counts is the RETRY with which the item
-        was added. ``block``: wait for one, for ever with ``timeout_s`` 0. Returns ``None`` when
+        was added. ``block``: wait for one, forever with ``timeout_s`` 0. Returns ``None`` when
         none came. When the Deferred is cancelled, an item that arrives later is given back.
 
         :raises NotOnDisque: when ``expiry_s`` is longer than the RETRY of this queue.
@@ -100,7 +100,7 @@ class DisqueWorkQueue:
         if expiry_s is not None and not 0 < expiry_s < math.inf:
             raise ValueError(f"expiry_s is {expiry_s}. Give seconds, or leave it out.")
         if not 0 <= timeout_s < math.inf:
-            raise ValueError(f"timeout_s is {timeout_s}. Give seconds, or 0 to wait for ever.")
+            raise ValueError(f"timeout_s is {timeout_s}. Give seconds, or 0 to wait forever.")
         if expiry_s is not None and 0 < self.retry_s < expiry_s:
             raise NotOnDisque(
                 f"A lease of {expiry_s:g} s is longer than the RETRY of {self.retry_s} s with which"

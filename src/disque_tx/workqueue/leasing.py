@@ -33,7 +33,7 @@ class LeasingQueue(Protocol):
 
 class LeaseRequest:
     """One call of ``lease``. ``lists``: main and processing. ``wait_s``: how long to wait for an
-    item, infinity for ever.
+    item, infinity forever.
 
     An item that waits already is leased in one step. Waiting for one takes two steps, because Redis
     cannot wait inside a script: the ID is moved to processing, then the lease is set. A crash

@@ -65,7 +65,7 @@ class WorkQueue:
 
     @staticmethod
     def on_disque(client: DisqueClient, name: str, retry_s: int = 300) -> DisqueWorkQueue:
-        """The same operations on a queue of Disque; see :class:`DisqueWorkQueue`."""
+        """The work queue on a queue of Disque; see :class:`DisqueWorkQueue`."""
         from disque_tx.workqueue.disque import DisqueWorkQueue
 
         return DisqueWorkQueue(client, name, retry_s)
@@ -121,7 +121,7 @@ class WorkQueue:
     ) -> Deferred[Item | None]:
         """Get an item to work on, which nobody else gets for ``expiry_s``.
 
-        ``block``: wait for one, for ever with ``timeout_s`` 0. Returns ``None`` when none came.
+        ``block``: wait for one, forever with ``timeout_s`` 0. Returns ``None`` when none came.
         Cancelling the Deferred ends the wait; an item that arrives later is given back.
 
         An item that waits already is leased in one step. Waiting for one takes two: a crash
@@ -130,7 +130,7 @@ class WorkQueue:
         :raises ValueError: when a time is negative, not finite, or the lease under 1 ms.
         """
         if not (math.isfinite(timeout_s) and timeout_s >= 0):
-            raise ValueError(f"timeout_s is {timeout_s}. Give seconds, or 0 to wait for ever.")
+            raise ValueError(f"timeout_s is {timeout_s}. Give seconds, or 0 to wait forever.")
         wait_s = (timeout_s or math.inf) if block else 0.0
         lists = (self._lists[0], self._lists[1])
         return LeaseRequest(self._redis, self, lists, _milliseconds(expiry_s), wait_s).start()
@@ -197,7 +197,7 @@ class WorkQueue:
 
     @deferred
     async def counts(self) -> Counts:
-        """Both at one moment, in one round trip."""
+        """The lengths of both lists at one moment, in one round trip."""
         return Counts(*await self.run(scripts.COUNTS))
 
     @deferred

@@ -30,7 +30,7 @@ class RestartTests(FleetTestCase):
         """QCOUNT of the whole cluster."""
         reply = self.nodes[0].call("QCOUNT", self.queue, "CLUSTER")
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
-        return {name: fields[name.encode()] for name in ("queued", "loaded", "in-hand")}
+        return {name: fields[name.encode()] for name in ("queued", "loaded", "in-flight")}
 
     def test_one(self) -> None:
         """The jobs of a node that is restarted are in its queue again long before their RETRY, and
@@ -48,7 +48,7 @@ class RestartTests(FleetTestCase):
         self.add()
         self.restart(*self.nodes)
         self.fleet.wait_until_agreed()
-        wanted = {"queued": 60, "loaded": 0, "in-hand": 0}
+        wanted = {"queued": 60, "loaded": 0, "in-flight": 0}
         self.wait(lambda: self.counts() == wanted, "all jobs are queued again")
 
     def test_done_meanwhile(self) -> None:

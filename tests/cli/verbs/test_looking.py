@@ -27,7 +27,7 @@ class LookingTests(VerbCase):
         status, output, _ = self.disque("watch", "q", "none", "--count", 2, "-i", 0.05)
         rows = [line.split("\t")[1:] for line in output.splitlines()]
         shown = ["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"]
-        self.assertEqual([*shown, "delayed", "backoff", "in hand", "dead", "loaded"], rows[0])
+        self.assertEqual([*shown, "delayed", "backoff", "in flight", "dead", "loaded"], rows[0])
         self.assertEqual((0, 5), (status, len(rows)))
         self.assertEqual(["q", "2"], rows[1][:2])
         self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])

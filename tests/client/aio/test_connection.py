@@ -128,7 +128,7 @@ class ConnectionTests(SynchronousTestCase):
         self.run_in_loop(work)
 
     def test_keepalive(self) -> None:
-        """A node that is gone without a word is noticed by a request that waits for ever."""
+        """A node that is gone without a word is noticed by a request that waits forever."""
         with socket.socket() as sock:
             NodeConnection(Address("127.0.0.1", 1), 5.0).connection_made(_Wire(sock))
             self.assertTrue(sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))

@@ -6,14 +6,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.requests import counting as overview
+from disque_tx.client.requests import counting
 from disque_tx.client.requests.counting import CountedQueue, Flushed, QueueCounts, QueuePage
 from disque_tx.client.requests.replies import MalformedReply
 
 NODE = "a" * 40
 COUNTS = QueueCounts("q", 1, 2, 3, 4, 5, 6, 7, 8.25, 0.5)
 NUMBERS: list[Any] = [
-    *(b"queued", 1, b"delayed", 2, b"backoff", 3, b"in-hand", 4, b"dead", 5),
+    *(b"queued", 1, b"delayed", 2, b"backoff", 3, b"in-flight", 4, b"dead", 5),
     *(b"blocked-clients", 6, b"oldest-ms", 7, b"in-per-s", b"8.250", b"out-per-s", b"0.500"),
 ]
 NODES: list[Any] = [b"nodes", 2, b"nodes-missing", [NODE.encode()]]
@@ -30,23 +30,23 @@ class WordsTests(SynchronousTestCase):
     def test_words(self) -> None:
         """Every option has its word, and nothing is sent that was not asked for."""
         for request, words in (
-            (overview.queue_counts("ü"), ("QCOUNT", "ü".encode())),
-            (overview.queue_counts("q", cluster=True), ("QCOUNT", b"q", "CLUSTER")),
-            (overview.list_queues(), ("QLIST", "SORT", "queued", "COUNT", 100)),
+            (counting.queue_counts("ü"), ("QCOUNT", "ü".encode())),
+            (counting.queue_counts("q", cluster=True), ("QCOUNT", b"q", "CLUSTER")),
+            (counting.list_queues(), ("QLIST", "SORT", "queued", "COUNT", 100)),
             (
-                overview.list_queues("m*", "name", 7, b"0:\xff", True),
+                counting.list_queues("m*", "name", 7, b"0:\xff", True),
                 (
                     *("QLIST", "SORT", "name", "COUNT", 7, "MATCH", b"m*"),
                     *("CURSOR", b"0:\xff", "CLUSTER"),
                 ),
             ),
-            (overview.flush_queue("q"), ("QFLUSH", b"q", "WITHDETAILS")),
+            (counting.flush_queue("q"), ("QFLUSH", b"q", "WITHDETAILS")),
             (
-                overview.flush_queue("q", ("delayed", "any"), True),
+                counting.flush_queue("q", ("delayed", "any"), True),
                 ("QFLUSH", b"q", "WITHDETAILS", "CLUSTER", "STATE", "delayed", "STATE", "any"),
             ),
-            (overview.wait_job("D-x"), ("WAITJOB", "D-x")),
-            (overview.wait_job("D-x", 70), ("WAITJOB", "D-x", "TIMEOUT", 70)),
+            (counting.wait_job("D-x"), ("WAITJOB", "D-x")),
+            (counting.wait_job("D-x", 70), ("WAITJOB", "D-x", "TIMEOUT", 70)),
         ):
             self.assertEqual(words, request.words)
 
@@ -57,11 +57,11 @@ class WordsTests(SynchronousTestCase):
             [
                 (request.wait_s, request.repeatable)
                 for request in (
-                    overview.queue_counts("q"),
-                    overview.queue_counts("q", cluster=True),
-                    overview.wait_job("D-x", 70),
-                    overview.wait_job("D-x"),
-                    overview.flush_queue("q"),
+                    counting.queue_counts("q"),
+                    counting.queue_counts("q", cluster=True),
+                    counting.wait_job("D-x", 70),
+                    counting.wait_job("D-x"),
+                    counting.flush_queue("q"),
                 )
             ],
         )
@@ -72,7 +72,7 @@ class RepliesTests(SynchronousTestCase):
 
     def test_counts(self) -> None:
         """The counts of one queue."""
-        parse = overview.queue_counts("q").parse
+        parse = counting.queue_counts("q").parse
         expected = CountedQueue(COUNTS, 2, (NODE,))
         for reply in (NUMBERS + NODES, mapped(NUMBERS + NODES)):
             self.assertEqual(expected, parse(reply))
@@ -84,29 +84,29 @@ class RepliesTests(SynchronousTestCase):
             flat: list[Any] = [b"cursor", cursor, b"queues", [row], *NODES]
             for reply in (flat, mapped([*flat[:3], [mapped(row)], *NODES])):
                 self.assertEqual(
-                    QueuePage((COUNTS,), expected, 2, (NODE,)), overview.list_queues().parse(reply)
+                    QueuePage((COUNTS,), expected, 2, (NODE,)), counting.list_queues().parse(reply)
                 )
 
     def test_flushed(self) -> None:
         """How many jobs are gone, and which nodes did nothing."""
         flat = [b"flushed", 9, *NODES]
         for reply in (flat, mapped(flat)):
-            self.assertEqual(Flushed(9, 2, (NODE,)), overview.flush_queue("q").parse(reply))
+            self.assertEqual(Flushed(9, 2, (NODE,)), counting.flush_queue("q").parse(reply))
 
     def test_ending(self) -> None:
         """How a job ended, or that it did not yet."""
-        parse = overview.wait_job("D-x").parse
+        parse = counting.wait_job("D-x").parse
         self.assertEqual(["acked", "dead", None], [parse(r) for r in (b"ACKED", b"DEAD", None)])
 
     def test_malformed(self) -> None:
         """A reply that is none is an error, not a wrong value."""
         bad_rate = [*NUMBERS[:-1], b"1.2.3", *NODES]
         for parse, reply in (
-            (overview.queue_counts("q").parse, NUMBERS),
-            (overview.queue_counts("q").parse, bad_rate),
-            (overview.queue_counts("q").parse, b"x"),
-            (overview.list_queues().parse, [b"cursor", b"0", b"queues", b"", *NODES]),
-            (overview.flush_queue("q").parse, 7),
-            (overview.wait_job("D-x").parse, 7),
+            (counting.queue_counts("q").parse, NUMBERS),
+            (counting.queue_counts("q").parse, bad_rate),
+            (counting.queue_counts("q").parse, b"x"),
+            (counting.list_queues().parse, [b"cursor", b"0", b"queues", b"", *NODES]),
+            (counting.flush_queue("q").parse, 7),
+            (counting.wait_job("D-x").parse, 7),
         ):
             self.assertRaises(MalformedReply, parse, reply)

@@ -14,7 +14,7 @@ class ReaderTests(NodeCase):
         super().setUp()
         self.control.settings[b"requirepass"] = b"secret"  # type: ignore[attr-defined]
         self.control.settings[b"readonly-password"] = b"look"  # type: ignore[attr-defined]
-        self.server.guarded = True
+        self.server.password_required = True
 
     def test_reads(self) -> None:
         """Everything can be read."""

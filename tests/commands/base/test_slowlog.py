@@ -18,22 +18,22 @@ class SlowLogTests(DeskCase):
 
     def test_get(self) -> None:
         """Slow requests are listed newest first, with IDs that never repeat."""
-        self.log.note([b"PING"], 7, 99)
-        self.log.note([b"QLEN", b"q"], 8, 100)
-        self.log.note([b"TIME"], 9, 500)
+        self.log.record([b"PING"], 7, 99)
+        self.log.record([b"QLEN", b"q"], 8, 100)
+        self.log.record([b"TIME"], 9, 500)
         self.assertEqual(2, self.call(slowlog, b"SLOWLOG", b"LEN"))
         self.assertEqual(
             [[1, 9, 500, [b"TIME"]], [0, 8, 100, [b"QLEN", b"q"]]],
             self.call(slowlog, b"SLOWLOG", b"GET"),
         )
         self.assertEqual(OK, self.call(slowlog, b"slowlog", b"reset"))
-        self.log.note([b"PING"], 10, 100)
+        self.log.record([b"PING"], 10, 100)
         self.assertEqual([[2, 10, 100, [b"PING"]]], self.call(slowlog, b"SLOWLOG", b"GET"))
 
     def test_count(self) -> None:
         """Ten entries by default; a negative count means all."""
         for second in range(12):
-            self.log.note([b"PING"], second, 100)
+            self.log.record([b"PING"], second, 100)
         for words, expected in (([], 10), ([b"0"], 0), ([b"3"], 3), ([b"-1"], 12)):
             got = self.call(slowlog, b"SLOWLOG", b"GET", *words)
             assert isinstance(got, list)
@@ -42,31 +42,31 @@ class SlowLogTests(DeskCase):
     def test_off_and_everything(self) -> None:
         """A negative limit records nothing, zero records everything."""
         self.log.slower_than_us = -1
-        self.log.note([b"PING"], 1, 10**9)
+        self.log.record([b"PING"], 1, 10**9)
         self.assertEqual(0, len(self.log.entries))
         self.log.slower_than_us = 0
-        self.log.note([b"PING"], 1, 0)
+        self.log.record([b"PING"], 1, 0)
         self.assertEqual(1, len(self.log.entries))
 
     def test_trimmed(self) -> None:
         """A smaller maximum length takes effect, even when the next request was fast."""
         for second in range(5):
-            self.log.note([b"PING"], second, 100)
+            self.log.record([b"PING"], second, 100)
         self.log.len_max = 2
-        self.log.note([b"PING"], 9, 0)
+        self.log.record([b"PING"], 9, 0)
         self.assertEqual([4, 3], [entry.unix_s for entry in self.log.entries])
         self.log.len_max = -1
-        self.log.note([b"PING"], 9, 0)
+        self.log.record([b"PING"], 9, 0)
         self.assertEqual(0, len(self.log.entries))
 
     def test_length_set(self) -> None:
         """CONFIG SET slowlog-max-len takes effect at once, even on an idle server."""
         for second in range(5):
-            self.log.note([b"PING"], second, 100)
+            self.log.record([b"PING"], second, 100)
         for length, left in ((9, 5), (2, 2), (-1, 0)):
             self.log.set_length(length)
             self.assertEqual(left, self.call(slowlog, b"SLOWLOG", b"LEN"))
-        self.log.note([b"PING"], 9, 100)
+        self.log.record([b"PING"], 9, 100)
         self.assertEqual(0, self.call(slowlog, b"SLOWLOG", b"LEN"))
 
     def test_shortened(self) -> None:
@@ -78,8 +78,8 @@ class SlowLogTests(DeskCase):
 
     def test_password_hidden(self) -> None:
         """A slow AUTH does not show its password, whatever it was renamed to."""
-        self.log.note([b"AUTH", b"secret"], 1, 100)
-        self.log.note([b"login", b"secret"], 1, 100, b"auth")
+        self.log.record([b"AUTH", b"secret"], 1, 100)
+        self.log.record([b"login", b"secret"], 1, 100, b"auth")
         self.assertEqual(
             [[b"login", b"(redacted)"], [b"AUTH", b"(redacted)"]],
             [entry.words for entry in self.log.entries],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.commands.base.values import Error, Status, Value
-from disque_tx.commands.jobs import counting as overview
-from disque_tx.commands.jobs import getjob, jobs
+from disque_tx.commands.jobs import counting, getjob, jobs
 from disque_tx.core.base.client import NOT_BLOCKED
 from tests.commands.desk import DeskCase
 
@@ -43,21 +42,21 @@ class CountTests(OverviewCase):
 
     def count(self, name: bytes) -> dict[bytes, Value]:
         """The map that QCOUNT answers."""
-        reply = self.call(overview.qcount, b"QCOUNT", name)
+        reply = self.call(counting.qcount, b"QCOUNT", name)
         assert isinstance(reply, dict)
         return {key: value for key, value in reply.items() if isinstance(key, bytes)}
 
     def test_processes(self) -> None:
         """A daemon of one process may be asked about all its processes, too."""
         self.add(b"q")
-        reply = self.call(overview.qcount, b"QCOUNT", b"q", b"PROCESSES")
+        reply = self.call(counting.qcount, b"QCOUNT", b"q", b"PROCESSES")
         assert isinstance(reply, dict)
         self.assertEqual((1, 1, []), tuple(reply[n] for n in _SOURCES))
         words = (b"QLIST", b"CURSOR", b"5:q", b"PROCESSES")
-        self.assertEqual([], self.answers(overview.qlist, *words))
+        self.assertEqual([], self.answers(counting.qlist, *words))
         self.node.membership.siblings = [bytes(40)]
         error = b"ERR CURSOR with PROCESSES needs SORT name"
-        self.assert_refused(error, overview.qlist, *words)
+        self.assert_refused(error, counting.qlist, *words)
 
     def test_map(self) -> None:
         """One look shows where the jobs of a queue are."""
@@ -72,7 +71,7 @@ class CountTests(OverviewCase):
                 b"queued": 3,
                 b"delayed": 1,
                 b"backoff": 0,
-                b"in-hand": 2,
+                b"in-flight": 2,
                 b"dead": 1,
                 b"blocked-clients": 0,
                 b"oldest-ms": 1_500,
@@ -105,13 +104,13 @@ class CountTests(OverviewCase):
     def test_cluster_of_one(self) -> None:
         """CLUSTER needs no other node."""
         self.add(b"q")
-        alone = self.call(overview.qcount, b"QCOUNT", b"q")
-        self.assertEqual(alone, self.call(overview.qcount, b"QCOUNT", b"q", b"cluster"))
+        alone = self.call(counting.qcount, b"QCOUNT", b"q")
+        self.assertEqual(alone, self.call(counting.qcount, b"QCOUNT", b"q", b"cluster"))
 
     def test_syntax(self) -> None:
         """Other words are refused."""
         for words in ((b"x",), (b"CLUSTER", b"x")):
-            self.assert_refused(SYNTAX, overview.qcount, b"QCOUNT", b"q", *words)
+            self.assert_refused(SYNTAX, counting.qcount, b"QCOUNT", b"q", *words)
 
 
 class ListTests(OverviewCase):
@@ -119,7 +118,7 @@ class ListTests(OverviewCase):
 
     def page(self, *words: bytes) -> tuple[list[bytes], bytes]:
         """The names on one page, and its cursor."""
-        self.assertEqual([], self.answers(overview.qlist, b"QLIST", *words))
+        self.assertEqual([], self.answers(counting.qlist, b"QLIST", *words))
         while self.client.blocked:
             self.turns()
         reply = self.answer()
@@ -178,7 +177,7 @@ class ListTests(OverviewCase):
         for number in range(150):
             self.node.queues.obtain(b"%03d" % number + b"a" * 1_000, self.node.now_ms)
         pattern = b"*" + b"[a-z]" * 40 + b"0*"
-        self.assertEqual([], self.answers(overview.qlist, b"QLIST", b"MATCH", pattern))
+        self.assertEqual([], self.answers(counting.qlist, b"QLIST", b"MATCH", pattern))
         self.turns(5)
         self.assertTrue(self.client.blocked)
         self.turns(50)
@@ -194,7 +193,7 @@ class ListTests(OverviewCase):
         for number in range(2_000):
             self.node.queues.obtain(b"q%04d" % number, self.node.now_ms)
         self.add(b"q1234")
-        self.assertEqual([], self.answers(overview.qlist, b"QLIST", b"COUNT", b"2"))
+        self.assertEqual([], self.answers(counting.qlist, b"QLIST", b"COUNT", b"2"))
         self.turns()
         self.assertNotEqual(NOT_BLOCKED, self.client.blocked)
         self.turns(20)
@@ -206,7 +205,7 @@ class ListTests(OverviewCase):
 
     def test_client_gone(self) -> None:
         """A list for a client that has gone is given up."""
-        self.assertEqual([], self.answers(overview.qlist, b"QLIST"))
+        self.assertEqual([], self.answers(counting.qlist, b"QLIST"))
         self.node.client_gone(self.client)
         self.turns()
         self.assertFalse(self.node.slices.busy())
@@ -227,16 +226,16 @@ class ListTests(OverviewCase):
             ((b"CURSOR", b"x:a"), b"ERR invalid cursor"),
             ((b"CURSOR", b"1:a", b"CLUSTER"), b"ERR CURSOR with CLUSTER needs SORT name"),
         ):
-            self.assert_refused(line, overview.qlist, b"QLIST", *words)
+            self.assert_refused(line, counting.qlist, b"QLIST", *words)
 
     def test_too_many(self) -> None:
         """However many clients ask, the requests under way are bounded."""
         for number in range(1_000):
             self.client = self.connect(b"127.0.0.1:%d" % number)
-            self.assertEqual([], self.answers(overview.qlist, b"QLIST"))
+            self.assertEqual([], self.answers(counting.qlist, b"QLIST"))
         self.client = self.connect(b"127.0.0.1:1")
         line = b"ERR Too many long requests are under way, try again later"
-        self.assert_refused(line, overview.qlist, b"QLIST")
+        self.assert_refused(line, counting.qlist, b"QLIST")
 
 
 class FlushTests(OverviewCase):
@@ -244,7 +243,7 @@ class FlushTests(OverviewCase):
 
     def flush(self, *words: bytes) -> Value:
         """The reply."""
-        self.assertEqual([], self.answers(overview.qflush, b"QFLUSH", *words))
+        self.assertEqual([], self.answers(counting.qflush, b"QFLUSH", *words))
         while self.client.blocked:
             self.turns()
         return self.answer()
@@ -270,7 +269,7 @@ class FlushTests(OverviewCase):
     def test_states(self) -> None:
         """Each state by itself, several, or all."""
         self.assertEqual(1, self.flush(b"q", b"STATE", b"delayed"))
-        self.assertEqual(1, self.flush(b"q", b"STATE", b"In-Hand", b"STATE", b"backoff"))
+        self.assertEqual(1, self.flush(b"q", b"STATE", b"In-Flight", b"STATE", b"backoff"))
         self.assertEqual(2, self.flush(b"q", b"STATE", b"any"))
         self.assertEqual({self.other}, self.left())
 
@@ -283,7 +282,7 @@ class FlushTests(OverviewCase):
         """A long queue is emptied in parts; jobs that come meanwhile stay."""
         for _ in range(1_000):
             self.add(b"long")
-        self.assertEqual([], self.answers(overview.qflush, b"QFLUSH", b"long"))
+        self.assertEqual([], self.answers(counting.qflush, b"QFLUSH", b"long"))
         other = self.client
         self.client = self.connect(b"127.0.0.1:9")
         self.turns()
@@ -295,17 +294,17 @@ class FlushTests(OverviewCase):
 
     def test_client_gone(self) -> None:
         """A flush that was begun is finished without its client."""
-        self.assertEqual([], self.answers(overview.qflush, b"QFLUSH", b"q"))
+        self.assertEqual([], self.answers(counting.qflush, b"QFLUSH", b"q"))
         self.node.client_gone(self.client)
         self.turns(3)
         self.assertEqual(2, self.node.totals.flushed)
 
     def test_errors(self) -> None:
         """What cannot be flushed is named."""
-        states = b"ERR STATE must be queued, delayed, backoff, in-hand, loaded or any"
-        self.assert_refused(states, overview.qflush, b"QFLUSH", b"q", b"STATE", b"acked")
+        states = b"ERR STATE must be queued, delayed, backoff, in-flight, loaded or any"
+        self.assert_refused(states, counting.qflush, b"QFLUSH", b"q", b"STATE", b"acked")
         for words in ((b"STATE",), (b"x",)):
-            self.assert_refused(SYNTAX, overview.qflush, b"QFLUSH", b"q", *words)
+            self.assert_refused(SYNTAX, counting.qflush, b"QFLUSH", b"q", *words)
 
 
 class WaitTests(OverviewCase):
@@ -314,7 +313,7 @@ class WaitTests(OverviewCase):
     def wait(self, job_id: bytes, *words: bytes) -> None:
         """Begin to wait, as another client."""
         self.client = self.connect(b"127.0.0.1:7")
-        self.assertEqual([], self.answers(overview.waitjob, b"WAITJOB", job_id, *words))
+        self.assertEqual([], self.answers(counting.waitjob, b"WAITJOB", job_id, *words))
 
     def test_acknowledged(self) -> None:
         """A producer learns that its job is done, by either way to say so."""
@@ -332,7 +331,7 @@ class WaitTests(OverviewCase):
         self.assertEqual(Status(b"DELETED"), self.answer())
         self.wait(self.add(b"q"))
         waiting, self.client = self.client, self.connect(b"127.0.0.1:8")
-        self.answers(overview.qflush, b"QFLUSH", b"q")
+        self.answers(counting.qflush, b"QFLUSH", b"q")
         self.turns(2)
         self.client = waiting
         self.assertEqual(Status(b"DELETED"), self.answer())
@@ -392,7 +391,7 @@ class WaitTests(OverviewCase):
             b" It was made by the node whose ID begins with 0badcafe."
         )
         job_id = b"D-0badcafe-" + b"x" * 24 + b"-05a1"
-        self.assert_refused(line, overview.waitjob, b"WAITJOB", job_id)
+        self.assert_refused(line, counting.waitjob, b"WAITJOB", job_id)
 
     def test_flushed_node(self) -> None:
         """A node that forgets all jobs does not know what becomes of them."""
@@ -411,4 +410,4 @@ class WaitTests(OverviewCase):
             ((job_id, b"TIMEOUT", b"-1"), b"ERR timeout is negative"),
             ((job_id, b"TIMEOUT", b"x"), b"ERR timeout is not an integer or out of range"),
         ):
-            self.assert_refused(line, overview.waitjob, b"WAITJOB", *words)
+            self.assert_refused(line, counting.waitjob, b"WAITJOB", *words)

@@ -43,7 +43,7 @@ class NackTests(JobsCase):
         """The reason is kept with the job, even if it looks like an option."""
         job_id = self.taken()
         self.assertEqual(1, self.call(nack, b"NACK", b"REASON", b"DELAY", job_id))
-        self.assertEqual(b"DELAY", self.node.jobs.reasons.get(job_id))
+        self.assertEqual(b"DELAY", self.node.state.reasons.get(job_id))
 
     def test_reason_too_long(self) -> None:
         """A text that is too long is refused, so that no client believes it was kept."""
@@ -57,7 +57,7 @@ class NackTests(JobsCase):
         job_id = self.taken()
         words = [b"REASON", b"r", b"DELAY", b"3", job_id]
         self.assertEqual(1, self.call(nack, b"NACK", *words))
-        self.assertEqual((3_000, b"r"), (self.due_ms(job_id), self.node.jobs.reasons.get(job_id)))
+        self.assertEqual((3_000, b"r"), (self.due_ms(job_id), self.node.state.reasons.get(job_id)))
 
     def test_malformed(self) -> None:
         """Options without a value, and options behind an ID, are refused as a whole."""

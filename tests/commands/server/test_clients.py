@@ -36,7 +36,7 @@ class ListTests(DeskCase):
     def test_order_and_flags(self) -> None:
         """The oldest connection comes first; letters show what a connection is doing."""
         other = self.connect(b"/tmp/sock:0")
-        other.unix = other.monitor = other.closing = other.doomed = True
+        other.unix = other.monitor = other.closing = other.abort_now = True
         other.blocked = BLOCKED_GETJOB
         listed = self.call(client, b"CLIENT", b"list")
         assert isinstance(listed, bytes)
@@ -120,7 +120,7 @@ class KillTests(DeskCase):
 
     def doomed(self) -> list[Client]:
         """Connections that are closed at once; each is in the runtime's list."""
-        doomed = [each for each in self.server.clients.values() if each.doomed]
+        doomed = [each for each in self.server.clients.values() if each.abort_now]
         for each in doomed:
             self.assertIn(each, self.node.outbox.touched)
         return doomed
@@ -134,7 +134,7 @@ class KillTests(DeskCase):
     def test_self(self) -> None:
         """A client that kills itself gets its reply first, in both forms."""
         self.assertEqual(OK, self.call(client, b"CLIENT", b"KILL", b"127.0.0.1:5001"))
-        self.assertEqual((True, False), (self.client.closing, self.client.doomed))
+        self.assertEqual((True, False), (self.client.closing, self.client.abort_now))
         self.assertIn(self.client, self.node.outbox.touched)
         self.client.closing = False
         words = [b"ADDR", b"127.0.0.1:5001", b"SKIPME", b"no"]

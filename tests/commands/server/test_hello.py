@@ -69,7 +69,7 @@ class RedisTests(DeskCase):
     def protect(self) -> None:
         """Require a password."""
         self.control.settings[b"requirepass"] = b"secret"
-        self.server.guarded = True
+        self.server.password_required = True
 
     def test_switches(self) -> None:
         """The reply is already written in the new protocol."""

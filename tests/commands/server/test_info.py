@@ -104,6 +104,7 @@ class InfoTests(DeskCase):
             "total_jobs_overflowed": "0",
             "total_jobs_flushed": "0",
             "queued_jobs": "1",
+            "jobs_in_flight": "1",
             "jobs_in_hand": "1",
             "oldest_queued_job_age_seconds": "2",
             "reachable_nodes": "0",
@@ -140,8 +141,8 @@ class InfoTests(DeskCase):
         """Processes that share a node ID are counted, and the one that stepped aside reports it.
         CLUSTER INFO then has one more field, at its end, where clients of the original ignore
         it."""
-        standing = self.membership.standing
-        standing.aside = standing.doubled = True
+        identity = self.membership.identity
+        identity.suspended = identity.contested = True
         fields = self.fields(b"cluster")
         self.assertEqual(("1", "yes"), (fields["cluster_twins"], fields["cluster_standing_aside"]))
         text = self.call(cluster, b"CLUSTER", b"INFO")

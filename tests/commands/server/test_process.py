@@ -27,7 +27,7 @@ class ConfigTests(DeskCase):
     def test_resetstat(self) -> None:
         """Counters start again, those of the process too; the slow log stays."""
         self.server.stats.commands_processed = 5
-        self.server.slowlog.note([b"PING"], 1, 10**6)
+        self.server.slowlog.record([b"PING"], 1, 10**6)
         command = self.server.registry.table[0]
         command.calls, command.ns = 3, 4
         self.assertEqual(OK, self.call(config, b"CONFIG", b"RESETSTAT"))

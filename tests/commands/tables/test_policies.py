@@ -60,7 +60,7 @@ class PolicyTests(DeskCase):
     def test_standing_aside(self) -> None:
         """Of two processes with one node ID only one changes policies: their changes could not be
         told apart."""
-        self.membership.standing.aside = True
+        self.membership.identity.suspended = True
         answer = self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")
         assert isinstance(answer, Error)
         self.assertIn(b"LEAVING Another process", answer.line)

@@ -107,7 +107,7 @@ class ScheduleTests(ScheduleCase):
     def test_standing_aside(self) -> None:
         """Of two processes with one node ID only one changes schedules: their changes could not be
         told apart."""
-        self.membership.standing.aside = True
+        self.membership.identity.suspended = True
         answer = self.set()
         assert isinstance(answer, Error)
         self.assertIn(b"LEAVING Another process", answer.line)

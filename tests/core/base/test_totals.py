@@ -12,7 +12,7 @@ from tests.core.peerbench import B, PeerCase
 
 _NAMES = (
     *("added", "delivered", "acked", "nacked", "requeued", "expired", "evicted", "dropped"),
-    *("queued", "in_hand"),
+    *("queued", "in_flight"),
 )
 
 
@@ -34,7 +34,7 @@ class TotalsTests(NodeCase):
         job_id = self.add()
         self.assert_totals(added=1, queued=1)
         self.get(b"q")
-        self.assert_totals(added=1, delivered=1, in_hand=1)
+        self.assert_totals(added=1, delivered=1, in_flight=1)
         self.node.acknowledge([job_id])
         self.assert_totals(added=1, delivered=1, acked=1)
 
@@ -42,7 +42,7 @@ class TotalsTests(NodeCase):
         """A job that goes directly to a waiting client counts as held by it."""
         self.wait(b"q")
         job_id = self.add()
-        self.assert_totals(added=1, delivered=1, in_hand=1)
+        self.assert_totals(added=1, delivered=1, in_flight=1)
         self.node.fast_acknowledge([job_id])
         self.assert_totals(added=1, delivered=1, acked=1)
 
@@ -110,7 +110,7 @@ class TotalsTests(NodeCase):
         self.add()
         self.get(b"q")
         self.node.totals.reset()
-        self.assert_totals(queued=1, in_hand=1)
+        self.assert_totals(queued=1, in_flight=1)
 
 
 class PeerTotalsTests(PeerCase):

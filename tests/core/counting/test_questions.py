@@ -80,7 +80,7 @@ class AskingTests(QuestionCase):
     def count(self) -> Client:
         """QCOUNT q CLUSTER."""
         client = self.connect()
-        self.node.overview.count_jobs(client, b"q", True)
+        self.node.queue_queries.count_jobs(client, b"q", True)
         return client
 
     def test_sums(self) -> None:
@@ -98,7 +98,7 @@ class AskingTests(QuestionCase):
             tuple(
                 found[name]
                 for name in (
-                    *(b"queued", b"delayed", b"in-hand", b"oldest-ms", b"in-per-s"),
+                    *(b"queued", b"delayed", b"in-flight", b"oldest-ms", b"in-per-s"),
                     *(b"out-per-s", b"nodes", b"nodes-missing"),
                 )
             ),
@@ -109,13 +109,13 @@ class AskingTests(QuestionCase):
         of the cluster; one that this process does not know yet is named as missing."""
         client = self.connect()
         self.node.membership.siblings = [B]
-        self.node.overview.count_jobs(client, b"q", PROCESSES)
+        self.node.queue_queries.count_jobs(client, b"q", PROCESSES)
         self.assertEqual([], [m for m in self.sent_to(C) if isinstance(m, QueryMessage)])
         self.report(B, self.asked(B).number, *self.row(b"q", 5))
         found = self.map_of(client)
         self.assertEqual((5, 2, []), tuple(found[n] for n in _SOURCES))
         self.node.membership.siblings = [D]
-        self.node.overview.count_jobs(client, b"q", PROCESSES)
+        self.node.queue_queries.count_jobs(client, b"q", PROCESSES)
         found = self.map_of(client)
         self.assertEqual((0, 1, [D]), tuple(found[n] for n in _SOURCES))
 
@@ -158,7 +158,7 @@ class AskingTests(QuestionCase):
         self.add(b"b", replicate=1)
         client = self.connect()
         request = ListRequest(b"", BY_NAME, 2, None)
-        self.node.overview.list_queues(client, request, True)
+        self.node.queue_queries.list_queues(client, request, True)
         self.pass_ms(1)
         message = self.asked(B)
         self.assertEqual([b"LIST", b"", b"0", b"2"], message.words)
@@ -174,7 +174,7 @@ class AskingTests(QuestionCase):
         self.add(b"b", replicate=1)
         client = self.connect()
         request = ListRequest(b"", BY_QUEUED, 2, None)
-        self.node.overview.list_queues(client, request, True)
+        self.node.queue_queries.list_queues(client, request, True)
         self.pass_ms(1)
         number = self.asked(B).number
         self.report(B, number, b"1", *self.row(b"x", 9), *self.row(b"y", 8))
@@ -191,7 +191,7 @@ class AskingTests(QuestionCase):
         """QFLUSH CLUSTER empties the queue at all nodes that know it, and names the others."""
         self.add(replicate=1)
         client = self.connect()
-        self.node.overview.flush_queue(client, b"q", FLUSH_QUEUED, True, True)
+        self.node.queue_queries.flush_queue(client, b"q", FLUSH_QUEUED, True, True)
         message = self.asked(B)
         self.assertEqual([b"FLUSH", b"q", b"1"], message.words)
         self.report(B, message.number, b"7")
@@ -203,7 +203,7 @@ class AskingTests(QuestionCase):
     def test_time_limit(self) -> None:
         """A node that answers with its time gets the question again, with the time until which it
         holds by that clock: what is left of the second. It can ask for that once."""
-        self.node.overview.flush_queue(self.connect(), b"q", FLUSH_QUEUED, True, True)
+        self.node.queue_queries.flush_queue(self.connect(), b"q", FLUSH_QUEUED, True, True)
         number = self.asked(B).number
         self.pass_ms(300)
         self.report(B, number, b"TIME", b"5000")
@@ -215,7 +215,7 @@ class AskingTests(QuestionCase):
     def test_late_time(self) -> None:
         """Once the client has its answer, no node is told to begin."""
         client = self.connect()
-        self.node.overview.flush_queue(client, b"q", FLUSH_QUEUED, True, True)
+        self.node.queue_queries.flush_queue(client, b"q", FLUSH_QUEUED, True, True)
         number = self.asked(B).number
         self.pass_ms(1)
         self.pass_ms(1_020)
@@ -239,7 +239,7 @@ class MixedTests(QuestionCase):
     def test_never_sent(self) -> None:
         """An original is never sent a question, and counts as missing from the start."""
         client = self.connect()
-        self.node.overview.count_jobs(client, b"q", True)
+        self.node.queue_queries.count_jobs(client, b"q", True)
         self.assertEqual([], self.sent_to(C))
         self.report(B, self.asked(B).number, *self.row(b"q", 5))
         self.assertEqual([C], self.map_of(client)[b"nodes-missing"])
@@ -255,7 +255,7 @@ class LoadedTests(QuestionCase):
     def test_counted(self) -> None:
         """Each node is asked in the form that it understands, and the answers are added up."""
         client = self.connect()
-        self.node.overview.count_jobs(client, b"q", True)
+        self.node.queue_queries.count_jobs(client, b"q", True)
         older, newer = self.asked(B), self.asked(C)
         self.assertEqual(([b"COUNT", b"q"], [b"COUNT-LOADED", b"q"]), (older.words, newer.words))
         self.report(B, older.number, *self.row(b"q", 5))
@@ -267,7 +267,7 @@ class LoadedTests(QuestionCase):
         """Pages of both forms become one."""
         client = self.connect()
         request = ListRequest(b"", BY_NAME, 10, None)
-        self.node.overview.list_queues(client, request, True)
+        self.node.queue_queries.list_queues(client, request, True)
         self.report(B, self.asked(B).number, b"0", *self.row(b"a", 5), *self.row(b"b", 1))
         self.report(
             C, self.asked(C).number, b"0", *self.row(b"a", 6), b"7", *self.row(b"c", 1), b"1"
@@ -284,7 +284,7 @@ class LoadedTests(QuestionCase):
             (FLUSH_LOADED, None, [B]),
         ):
             client = self.connect()
-            self.node.overview.flush_queue(client, b"q", states, True, True)
+            self.node.queue_queries.flush_queue(client, b"q", states, True, True)
             sent = [m.words for m in self.sent_to(B) if isinstance(m, QueryMessage)]
             self.assertEqual([form] if form else [], sent)
             newer = self.asked(C)
@@ -397,7 +397,7 @@ class FlushedCopiesTests(PeerCase):
         """Copies of jobs that other nodes have queued are not this node's to end."""
         job = self.replicated(B)
         self.node.dequeue([job.id])
-        self.node.overview.flush_queue(self.connect(), b"q", FLUSH_ANY, False, False)
+        self.node.queue_queries.flush_queue(self.connect(), b"q", FLUSH_ANY, False, False)
         self.pass_ms(1)
         self.assertNotEqual(ACKED, job.state)
 
@@ -410,7 +410,7 @@ class WaitingTests(PeerCase):
     def wait_for(self, job_id: bytes) -> Client:
         """WAITJOB of a new client."""
         client = self.connect()
-        self.node.overview.wait_for_job(client, job_id, 0)
+        self.node.queue_queries.wait_for_job(client, job_id, 0)
         return client
 
     def test_acknowledged_elsewhere(self) -> None:
@@ -452,7 +452,7 @@ class ThreeNodesTests(PeerCase):
     def test_without_links(self) -> None:
         """Nodes that cannot be reached are missing at once."""
         client = self.connect()
-        self.node.overview.count_jobs(client, b"q", True)
+        self.node.queue_queries.count_jobs(client, b"q", True)
         (found,) = self.replies(client)
         assert isinstance(found, dict)
         self.assertEqual([B, C, D], found[b"nodes-missing"])

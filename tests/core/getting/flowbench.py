@@ -84,7 +84,7 @@ class Flow:
         entry.link = Link(way, entry, entry.ip, b"", self.now_ms, self._epochs)
         entry.link.features = 0 if there in self._originals else ALL_FEATURES
         far = Link(Direction(self, there, here), None, entry.ip, b"", self.now_ms, 1)
-        far.speaker = self.ids[here]
+        far.peer_id = self.ids[here]
         far.number = self.entry(there, here).newest_link = self._epochs
         self.links[(here, there)] = far
         self.nodes[here].membership.refresh()

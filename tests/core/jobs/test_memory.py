@@ -43,9 +43,9 @@ class MemoryTests(SynchronousTestCase):
 
     def test_peak(self) -> None:
         """The peak is the highest usage ever, even after memory was freed."""
-        self.memory.take(700)
-        self.memory.give(500)
-        self.memory.take(100)
+        self.memory.add(700)
+        self.memory.subtract(500)
+        self.memory.add(100)
         self.assertEqual((300, 700), (self.memory.used, self.memory.peak))
 
     def test_job(self) -> None:

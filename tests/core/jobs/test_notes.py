@@ -25,8 +25,8 @@ class NotesTests(NodeCase):
         job_id = self.noted()
         self.assertEqual([("load", job_id), ("note", job_id)], self.log.lines)
         changed = Note(b"line", b"2")
-        self.node.jobs.notes.put(job_id, changed)
-        self.node.jobs.record_note(job_id, changed)
+        self.node.state.notes.put(job_id, changed)
+        self.node.state.notes.record(job_id, changed)
         self.assertEqual({job_id: (b"line", b"2")}, self.log.notes)
 
     def test_ends_with_the_job(self) -> None:
@@ -34,10 +34,10 @@ class NotesTests(NodeCase):
         before = self.node.used_memory()
         for end in (self.node.acknowledge, self.node.delete, self.node.fast_acknowledge):
             end([self.noted()])
-            self.assertEqual({}, self.node.jobs.notes.by_job)
+            self.assertEqual({}, self.node.state.notes.by_job)
         self.noted()
         self.node.flush_all()
-        self.assertEqual({}, self.node.jobs.notes.by_job)
+        self.assertEqual({}, self.node.state.notes.by_job)
         self.node.queues.forget_all()
         self.assertEqual(before, self.node.used_memory())
 
@@ -46,7 +46,7 @@ class NotesTests(NodeCase):
         job_id = self.noted()
         before = self.node.used_memory()
         for number in range(5):
-            self.node.jobs.notes.put(job_id, Note(b"line", b"%d" % number))
+            self.node.state.notes.put(job_id, Note(b"line", b"%d" % number))
         self.assertEqual(before, self.node.used_memory())
 
     def test_too_long(self) -> None:
@@ -63,7 +63,7 @@ class NotesTests(NodeCase):
             found.append((job.id, data))
             return None
 
-        notes = self.node.jobs.notes
+        notes = self.node.state.notes
         notes.read_by(b"other", read, self.node.jobs.get)
         notes.read_by(b"line", read, self.node.jobs.get)
         notes.load(job, b"line", b"2")

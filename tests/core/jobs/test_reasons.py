@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.reasons import REASON_BYTES_MAX, Reasons
 
@@ -29,7 +30,7 @@ class ReasonsTests(SynchronousTestCase):
         self.assertEqual(b"one  two three", self.reasons.get(b"a"))
 
     def test_bounds(self) -> None:
-        """Clients that send reasons for ever take a bounded amount of memory."""
+        """Clients that send reasons forever take a bounded amount of memory."""
         self.reasons.limit = 3
         for number in range(10):
             self.reasons.put(b"%d" % number, b"x" * 5_000)
@@ -43,5 +44,5 @@ class ReasonsTests(SynchronousTestCase):
         self.assertTrue(self.memory.used > 100)
         self.reasons.put(b"b", b"y")
         self.reasons.forget(b"a")
-        self.reasons.clear()
+        self.reasons.all_forgotten(Table())
         self.assertEqual((0, False), (self.memory.used, self.reasons.kept))

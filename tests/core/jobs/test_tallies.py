@@ -1,11 +1,12 @@
-"""Kept counts: delayed jobs, and jobs in the hands of clients, by queue."""
+"""Kept counts: delayed jobs, and jobs in flight, by queue."""
 
 from __future__ import annotations
 
 from random import Random
 
 from disque_tx.core import recovery
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.base.totals import Totals
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, NOWHERE
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.node import Node
 from disque_tx.core.queues.queues import IDLE_MS
@@ -16,24 +17,24 @@ from tests.core.peerbench import B, PeerCase, peer_job
 
 
 def tally(node: Node, name: bytes = b"q") -> tuple[int, int, int]:
-    """Delayed, in backoff, in hand."""
-    found = node.jobs.tallies.get(name)
+    """Delayed, in backoff, in flight."""
+    found = node.state.tallies.get(name)
     if found is None:
         return 0, 0, 0
-    return int(found.delayed), int(found.backoff), int(found.in_hand)
+    return int(found.delayed), int(found.backoff), int(found.in_flight)
 
 
 def walked(node: Node, name: bytes = b"q") -> tuple[int, int, int]:
     """The same by a walk over all jobs."""
     places = [job.place for job in node.jobs.table.values() if job.queue == name]
-    return places.count(DELAYED), places.count(BACKOFF), places.count(IN_HAND)
+    return places.count(DELAYED), places.count(BACKOFF), places.count(IN_FLIGHT)
 
 
 class TallyTests(NodeCase):
     """One node."""
 
-    def test_in_hand(self) -> None:
-        """A job is in hand from its delivery until it is acknowledged, returned, deleted, or
+    def test_in_flight(self) -> None:
+        """A job is in flight from its delivery until it is acknowledged, returned, deleted, or
         expired."""
         jobs = [self.add(ttl_s=100, retry_s=10) for _ in range(4)]
         self.get(b"q", count=4)
@@ -44,7 +45,7 @@ class TallyTests(NodeCase):
         self.assertEqual((0, 0, 1), tally(self.node))
         self.pass_ms(200_000)
         self.assertEqual((0, 0, 0), tally(self.node))
-        self.assertEqual(0, self.node.totals.in_hand)
+        self.assertEqual(0, self.node.totals.in_flight)
 
     def test_delayed(self) -> None:
         """A job is delayed until it is queued, however that comes about, or gone."""
@@ -77,15 +78,15 @@ class TallyTests(NodeCase):
 
     def test_bounded(self) -> None:
         """Queues that come and go leave no more than some empty tallies behind."""
-        tallies = Tallies()
+        tallies = Tallies(Totals())
         for number in range(3_000):
             for by in (1, -1):
-                tallies.change(b"q%d" % number, IN_HAND, by)
+                tallies.change(b"q%d" % number, IN_FLIGHT, by)
         self.assertEqual(1_000, tallies.table.count)
 
     def test_in_use_again(self) -> None:
         """A tally that is in use again is not forgotten with the empty ones."""
-        tallies = Tallies()
+        tallies = Tallies(Totals())
         for by in (1, -1, 1):
             tallies.change(b"q", DELAYED, by)
         for number in range(2_000):

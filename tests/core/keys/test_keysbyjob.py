@@ -19,7 +19,7 @@ class GoneTests(NodeCase):
         job.nodes = job.nodes[:1] * holders
         keys_by_job = KeysByJob()
         keys_by_job.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
-        keys_by_job.gone(job)
+        keys_by_job.job_gone(job)
         self.node.delete([job.id])
         ((job_id, certain),) = keys_by_job.ended
         self.assertEqual(job.id, job_id)

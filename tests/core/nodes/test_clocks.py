@@ -36,7 +36,7 @@ class ClockCase(PeerCase):
     def look(self) -> tuple[int, set[bytes]]:
         """By how many seconds this node is ahead, and which others are apart."""
         self.pass_ms(1_000)
-        self.clocks.look(self.now_ms)
+        self.clocks.update(self.now_ms)
         return int(self.clocks.ahead_ms) // 1000, self.clocks.apart
 
 
@@ -77,7 +77,7 @@ class ApartTests(ClockCase):
         self.show(C, 0)
         self.assertEqual((0, set()), self.look())
         self.begin(self.now_ms + 1, self.wall_us + 3_600_000_000)
-        self.clocks.look(self.now_ms)
+        self.clocks.update(self.now_ms)
         self.assertIn(int(self.clocks.ahead_ms) // 1000, (3_599, 3_600))
 
     def test_nobody_knows(self) -> None:

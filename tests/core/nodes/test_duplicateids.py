@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.nodes.duplicateids import START_SPAN, TWIN
+from disque_tx.core.nodes.duplicateids import DUPLICATE_ID, START_SPAN
 from disque_tx.errors import CommandError
 from disque_tx.messages.bus import Gossip, JobSignal
 from disque_tx.messages.bustypes import GOTJOB, PING, PONG
@@ -22,7 +22,7 @@ class TwinCase(PeerCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.node.membership.standing.start = FIRST
+        self.node.membership.identity.start = FIRST
         self.entry = self.node.membership.nodes[B]
         self.ping(self.accepted[B], FIRST)
         copy = Link(SentMessages(), None, COPY_IP, b"10.0.0.1", self.now_ms, 99)
@@ -78,15 +78,17 @@ class PeerTests(TwinCase):
         address."""
         self.both_ping(5)
         self.assertEqual(b"10.0.0.%d" % B[0], self.entry.ip)
-        self.assertEqual((True, 1), (self.entry.doubled, self.node.cluster.duplicate_ids()))
-        self.assertEqual(COPY_IP, self.entry.twin_ip)
+        self.assertEqual((True, 1), (self.entry.contested, self.node.cluster.duplicate_ids()))
+        self.assertEqual(COPY_IP, self.entry.duplicate_ip)
 
     def test_both_are_notified(self) -> None:
         """The copy learns which process it conflicts with; the node learns that there is a copy."""
         self.both_ping(3)
         copy, node = self.answers(self.copy)[-1], self.answers(self.accepted[B])[-1]
         self.assertEqual((PONG, FIRST + 2), (copy.type, copy.serial))
-        self.assertEqual((PONG, 0, TWIN), (node.type, node.serial, node.mflags & TWIN))
+        self.assertEqual(
+            (PONG, 0, DUPLICATE_ID), (node.type, node.serial, node.mflags & DUPLICATE_ID)
+        )
 
     def test_jobs_of_the_copy(self) -> None:
         """The copy's messages about jobs are not taken for the node's."""
@@ -130,7 +132,7 @@ class PeerTests(TwinCase):
         """When the copy is stopped, the conflict is no longer reported."""
         self.both_ping(3)
         self.later(TIMEOUT_MS + 1_000)
-        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.duplicate_ids()))
+        self.assertEqual((False, 0), (self.entry.contested, self.node.cluster.duplicate_ids()))
 
     def test_copy_takes_over(self) -> None:
         """When the node is stopped and its copy takes its place, the conflict is no longer
@@ -140,7 +142,7 @@ class PeerTests(TwinCase):
         self.ping(self.copy, SECOND)
         self.assertEqual(COPY_IP, self.entry.ip)
         self.later(1_000)
-        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.duplicate_ids()))
+        self.assertEqual((False, 0), (self.entry.contested, self.node.cluster.duplicate_ids()))
 
     def test_original(self) -> None:
         """Nodes of the original do not number their starts, and may move as always."""
@@ -157,28 +159,28 @@ class LegitimateTests(TwinCase):
         again = Link(SentMessages(), None, self.entry.ip, b"10.0.0.1", self.now_ms, 98)
         for start in (SECOND, FIRST - 5 * START_SPAN):  # its clock may have been set back
             self.ping(again, start)
-            self.assertEqual((start, False), (self.entry.start, again.muted))
+            self.assertEqual((start, False), (self.entry.start, again.ignored))
 
     def test_restart_elsewhere(self) -> None:
         """A process that ended and was started elsewhere: its old connections are closed."""
         self.unlink(B)
         self.ping(self.copy, SECOND)
-        self.assertEqual((COPY_IP, False), (self.entry.ip, self.copy.muted))
+        self.assertEqual((COPY_IP, False), (self.entry.ip, self.copy.ignored))
 
     def test_elsewhere_after_silence(self) -> None:
         """The machine vanished without closing connections: after the timeout its node may be
         elsewhere."""
         self.ping(self.copy, SECOND)
-        self.assertTrue(self.copy.muted)
+        self.assertTrue(self.copy.ignored)
         self.pass_ms(TIMEOUT_MS + 1_000)
         self.ping(self.copy, SECOND)
-        self.assertEqual((COPY_IP, False), (self.entry.ip, self.copy.muted))
+        self.assertEqual((COPY_IP, False), (self.entry.ip, self.copy.ignored))
 
     def test_new_address(self) -> None:
         """A running process gets another address."""
         moved = Link(SentMessages(), None, COPY_IP, b"10.0.0.1", self.now_ms, 98)
         self.ping(moved, FIRST + 7)
-        self.assertEqual((COPY_IP, False), (self.entry.ip, moved.muted))
+        self.assertEqual((COPY_IP, False), (self.entry.ip, moved.ignored))
 
     def test_late_message(self) -> None:
         """The last message of a dead process may arrive after those of its successor, and is
@@ -187,9 +189,9 @@ class LegitimateTests(TwinCase):
         self.ping(again, SECOND)
         self.ping(self.accepted[B], FIRST)
         self.ping(again, SECOND)
-        self.assertEqual((SECOND, False), (self.entry.start, again.muted))
+        self.assertEqual((SECOND, False), (self.entry.start, again.ignored))
         self.later(2_000)
-        self.assertFalse(self.entry.doubled)
+        self.assertFalse(self.entry.contested)
 
 
 class AsideTests(TwinCase):
@@ -203,7 +205,7 @@ class AsideTests(TwinCase):
         """It neither accepts nor delivers jobs, and its clients are directed to other nodes."""
         waiting = self.wait(b"q")
         self.objection(FIRST - 5 * START_SPAN)
-        self.assertTrue(self.node.membership.standing.aside)
+        self.assertTrue(self.node.membership.identity.suspended)
         for refused in (lambda: self.add(replicate=1), lambda: self.get(b"q")):
             self.assertEqual("LEAVING", self.assertRaises(CommandError, refused).code)
         self.node.release_leaving()
@@ -213,24 +215,24 @@ class AsideTests(TwinCase):
         """When there are no more objections it serves clients again."""
         self.objection(FIRST - 5 * START_SPAN)
         self.later(TIMEOUT_MS + 1_000)
-        self.assertFalse(self.node.membership.standing.aside)
+        self.assertFalse(self.node.membership.identity.suspended)
         self.add(replicate=1)
 
     def test_older(self) -> None:
         """It continues, and reports that there is a copy."""
-        for serial, mflags in ((SECOND, 0), (0, TWIN)):
+        for serial, mflags in ((SECOND, 0), (0, DUPLICATE_ID)):
             self.objection(serial, mflags)
-            standing = self.node.membership.standing
-            self.assertEqual((False, True), (standing.aside, standing.doubled))
+            identity = self.node.membership.identity
+            self.assertEqual((False, True), (identity.suspended, identity.contested))
             self.later(TIMEOUT_MS + 1_000)
-            self.assertFalse(standing.doubled)
+            self.assertFalse(identity.contested)
 
     def test_itself(self) -> None:
         """A message with the node's own ID: from a link to itself, or from another process."""
         for start, doubled in ((FIRST + 3, False), (SECOND, True)):
             link = Link(SentMessages(), None, COPY_IP, b"10.0.0.1", self.now_ms, 97)
             self.gossip(link, PING, start, ME)
-            self.assertIs(doubled, self.node.membership.standing.doubled)
+            self.assertIs(doubled, self.node.membership.identity.contested)
             self.assertEqual(link, self.node.outbox.hangups.pop())
 
     def test_handshake_with_a_copy(self) -> None:
@@ -240,4 +242,4 @@ class AsideTests(TwinCase):
         entry.link = Link(SentMessages(), entry, COPY_IP, b"10.0.0.1", self.now_ms, 96)
         self.gossip(entry.link, PONG, SECOND, ME)
         self.assertNotIn(entry.id, self.node.membership.nodes)
-        self.assertTrue(self.node.membership.standing.doubled)
+        self.assertTrue(self.node.membership.identity.contested)

@@ -69,7 +69,7 @@ class LinksTests(SynchronousTestCase):
         for sender, retry_ms in ((b"b" * 40, 0), (b"", 1_200)):
             link = self.link()
             self.assertEqual(True, self.links.up(self.entry, link))
-            link.speaker = sender
+            link.peer_id = sender
             self.links.lost(link, 1_000, T_MS)
             self.assertEqual((None, retry_ms), (self.entry.link, self.entry.retry_ms))
 

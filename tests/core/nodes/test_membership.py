@@ -97,8 +97,8 @@ class HandshakeTests(SynchronousTestCase):
         """A peer that introduced itself is contacted, but is not sent an introduction."""
         membership = table()
         membership.meet(b"10.0.0.1", 7711, 0, 5)
-        self.assertEqual(True, membership.met(b"10.0.0.1", 7711, 0, 5))
-        self.assertEqual(True, membership.met(b"10.0.0.2", 7711, 0, 5))
+        self.assertEqual(True, membership.introduce(b"10.0.0.1", 7711, 0, 5))
+        self.assertEqual(True, membership.introduce(b"10.0.0.2", 7711, 0, 5))
         self.assertEqual(HANDSHAKE, membership.nodes[b"%040x" % 2].flags)
         self.assertEqual(3, len(membership.nodes))
 

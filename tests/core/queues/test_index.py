@@ -43,7 +43,7 @@ class ChoiceTests(MatchCase):
             self.add(name)
         self.assertEqual([b"a", b"b", b"c", b"a", b"b", b"a"], self.match(b"*", count=9))
 
-    def test_fewest_in_hand(self) -> None:
+    def test_fewest_in_flight(self) -> None:
         """A queue whose jobs take long gets no more consumers than the others."""
         slow = [self.add(b"slow") for _ in range(4)]
         self.match(b"slow", count=3)
@@ -54,14 +54,16 @@ class ChoiceTests(MatchCase):
         self.assertEqual([b"slow"], self.match(b"*"))
 
     def test_served_longest_ago(self) -> None:
-        """Queues with equally many jobs in hand take turns."""
+        """Queues with equally many jobs in flight take turns."""
         self.match(b"*")
         for name in (b"a", b"b", b"a", b"b", b"a"):
             self.add(name)
         order = []
         for _ in range(4):
             order += self.match(b"*")
-            self.node.acknowledge([job.id for job in self.node.jobs.table.values() if job.in_hand])
+            self.node.acknowledge(
+                [job.id for job in self.node.jobs.table.values() if job.in_flight]
+            )
         self.assertEqual([b"a", b"b", b"a", b"b"], order)
 
     def test_names_first(self) -> None:
@@ -197,7 +199,7 @@ class WaitTests(MatchCase):
     def test_doomed(self) -> None:
         """A client whose connection is about to be closed gets no job that would be lost."""
         first, second = self.block(b"*"), self.block(b"*")
-        first.doomed = True
+        first.abort_now = True
         self.add(b"a")
         self.assertEqual((b"", b"a"), (self.queue_of(first), self.queue_of(second)))
 

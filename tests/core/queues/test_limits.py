@@ -34,7 +34,7 @@ class ConcurrencyTests(LimitCase, MatchCase):
         self.policy(b"q", concurrency="2")
 
     def test_at_the_limit(self) -> None:
-        """No more than so many jobs are in hand, even if a client asks for more at once."""
+        """No more than so many jobs are in flight, even if a client asks for more at once."""
         jobs = [self.add() for _ in range(4)]
         self.assertEqual(jobs[:2], self.get(b"q", count=9))
         self.assertEqual([], self.get(b"q"))
@@ -56,7 +56,7 @@ class ConcurrencyTests(LimitCase, MatchCase):
         self.assertEqual([[[b"q", jobs[2], b"body"]]], self.replies(client))
 
     def test_ends_of_jobs(self) -> None:
-        """Whatever ends a job in hand makes room: DELJOB, NACK, the end of its life, RETRY."""
+        """Whatever ends a job in flight makes room: DELJOB, NACK, the end of its life, RETRY."""
         for end in ("delete", "nack", "expire", "retry"):
             first = self.add(b"q", ttl_s=60, retry_s=20)
             self.add(b"q", ttl_s=600)
@@ -257,8 +257,8 @@ class PeerLimitTests(LimitCase, PeerCase):
         self.assertEqual([YOURJOBS], [message.type for message in given])
 
     def test_queued_elsewhere(self) -> None:
-        """When another node queues a job because its RETRY is over, it is in hand here no more: the
-        limit must not hold up the others until that job is done."""
+        """When another node queues a job because its RETRY is over, it is in flight here no more:
+        the limit must not hold up the others until that job is done."""
         first = self.add(replicate=1)
         second = self.add(replicate=1)
         self.get(b"q")

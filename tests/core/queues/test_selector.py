@@ -42,8 +42,8 @@ class NameTests(SynchronousTestCase):
 class OrderTests(SynchronousTestCase):
     """The heap."""
 
-    def test_fewest_in_hand(self) -> None:
-        """The queue with the fewest jobs in hand comes first, then the one served longest ago."""
+    def test_fewest_in_flight(self) -> None:
+        """The queue with the fewest jobs in flight comes first, then the one served longest ago."""
         chosen = selector(b"*")
         chosen.offer(b"busy", 5, 1)
         chosen.offer(b"late", 2, 9)
@@ -55,7 +55,7 @@ class OrderTests(SynchronousTestCase):
         self.assertEqual([b"early", b"late", b"busy"], order)
 
     def test_better_place(self) -> None:
-        """A queue with fewer jobs in hand than before moves up at once."""
+        """A queue with fewer jobs in flight than before moves up at once."""
         chosen = selector(b"*")
         chosen.offer(b"a", 5, 1)
         chosen.offer(b"b", 3, 1)
@@ -85,13 +85,13 @@ class OrderTests(SynchronousTestCase):
         chosen = selector(b"*")
         numbers: dict[bytes, tuple[int, int]] = {}
         served = 0
-        for which, in_hand in changes:
+        for which, in_flight in changes:
             name = b"%d" % which
-            if name in numbers and in_hand > numbers[name][0]:
+            if name in numbers and in_flight > numbers[name][0]:
                 served += 1
-                numbers[name] = (in_hand, served)  # by being served: the heap is not told
+                numbers[name] = (in_flight, served)  # by being served: the heap is not told
             else:
-                numbers[name] = (in_hand, numbers.get(name, (0, 0))[1])
+                numbers[name] = (in_flight, numbers.get(name, (0, 0))[1])
                 chosen.offer(name, *numbers[name])
             first = chosen.first()
             while first is not None and not chosen.confirm(*numbers[first]):

@@ -169,7 +169,7 @@ class EndOfWaitTests(NodeCase):
     def test_doomed(self) -> None:
         """A client whose connection is being closed gets no job (CLIENT KILL)."""
         doomed, alive = self.wait(b"q"), self.wait(b"q")
-        doomed.doomed = True
+        doomed.abort_now = True
         self.add()
         self.assertEqual([], self.replies(doomed))
         self.assertEqual(1, len(self.replies(alive)))

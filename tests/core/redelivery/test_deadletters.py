@@ -138,7 +138,7 @@ class DeadLetterTests(NodeCase, Settings):
         self.assertEqual((0, ACTIVE), (self.length(DEAD), self.job(job_id).state))
 
     def test_own_queue(self) -> None:
-        """A queue that is its own dead queue does not turn a job into letters for ever."""
+        """A queue that is its own dead queue does not turn a job into letters forever."""
         self.set_policy(self, max_deliveries="1", dead_queue="q")
         job_id = self.returned(3)
         self.assertEqual([job_id], self.get(b"q"))

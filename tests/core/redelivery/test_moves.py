@@ -100,14 +100,14 @@ class MoveTests(NodeCase):
         self.assertEqual(([SLICE], NOT_BLOCKED), (self.replies(client), client.blocked))
 
     def test_by_id(self) -> None:
-        """Named jobs are moved from the queue or out of a backoff; those in hand stay."""
-        in_hand, waiting, queued = (self.add(retry_s=60) for _ in range(3))
+        """Named jobs are moved from the queue or out of a backoff; those in flight stay."""
+        in_flight, waiting, queued = (self.add(retry_s=60) for _ in range(3))
         self.get(b"q", count=2)
         self.node.enqueue([waiting], True, 60_000)
-        ids = [in_hand, waiting, queued, b"D-" + b"0" * 38]
+        ids = [in_flight, waiting, queued, b"D-" + b"0" * 38]
         self.assertEqual(2, self.move(request(ids=ids)))
         self.assertEqual((0, 2), (self.node.totals.in_backoff, self.length(b"r")))
-        self.assertTrue(self.job(in_hand).in_hand)
+        self.assertTrue(self.job(in_flight).in_flight)
 
     def test_at_most_once(self) -> None:
         """A job with RETRY 0 keeps that, and only the new one can be delivered."""

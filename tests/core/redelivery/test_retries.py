@@ -28,7 +28,7 @@ class WaitTests(NodeCase):
         return policy
 
     def test_grows_to_a_limit(self) -> None:
-        """Each retry waits longer, so that what is broken gets time, but never for ever."""
+        """Each retry waits longer, so that what is broken gets time, but never forever."""
         waits = [wait_ms(self.policy(), n, 0.0) for n in (1, 2, 3, 6, 7, 8, 131_070)]
         self.assertEqual([1_000, 2_000, 4_000, 32_000, 60_000, 60_000, 60_000], waits)
 
@@ -77,7 +77,7 @@ class NackTests(NodeCase):
         """A job is delivered when the delay of its NACK is over, and not earlier."""
         job_id = self.taken()
         self.assertEqual(1, self.nack(job_id, 1_500))
-        self.assertEqual((0, 1), (self.node.totals.in_hand, self.node.totals.in_backoff))
+        self.assertEqual((0, 1), (self.node.totals.in_flight, self.node.totals.in_backoff))
         self.pass_ms(1_480)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(20)
@@ -195,7 +195,7 @@ class NackTests(NodeCase):
     def left(self) -> tuple[int, int, bool]:
         """What is left of jobs that were held back."""
         node = self.node
-        return len(node.jobs), node.totals.in_backoff, node.jobs.reasons.kept
+        return len(node.jobs), node.totals.in_backoff, node.state.reasons.kept
 
     def test_flush(self) -> None:
         """After FLUSHALL nothing is counted any more."""

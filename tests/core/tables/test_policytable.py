@@ -44,7 +44,7 @@ class SetTests(RuleCase):
         self.assertEqual({b"ttl": b"6", b"retry": b"1"}, self.policies.values(b"q"))
 
     def test_patterns_bounded(self) -> None:
-        """The table does not grow for ever; patterns that are there can be changed."""
+        """The table does not grow forever; patterns that are there can be changed."""
         registers = [Register(b"%d" % n, b"ttl", b"1", 1, ME) for n in range(PATTERNS_MAX)]
         self.table.merge(registers, NOW_S)
         self.assertIn(f"There are {PATTERNS_MAX} patterns", self.refused(b"q", b"ttl", b"1"))
@@ -145,7 +145,7 @@ class CopyTests(RuleCase):
         self.set(b"c", b"copy-to", b"y")
 
     def test_many(self) -> None:
-        """A table whose copies lead everywhere is not followed for ever."""
+        """A table whose copies lead everywhere is not followed forever."""
         for number in range(40):
             names = b" ".join(b"q%d" % (number * 16 + n + 1) for n in range(16))
             self.set(b"q%d" % number, b"copy-to", names)

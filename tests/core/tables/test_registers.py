@@ -154,7 +154,7 @@ class DeletionTests(SynchronousTestCase):
         self.assertFalse(registers.drop_old(NOW_S + DELETION_KEPT_S))
 
     def test_bounded(self) -> None:
-        """Setting and deleting the same setting for ever takes no more and more memory."""
+        """Setting and deleting the same setting forever takes no more and more memory."""
         registers = Registers()
         for counter in range(1, 10_000):
             deleted_s = NOW_S + counter if counter % 2 else 0

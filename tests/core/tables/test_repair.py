@@ -61,7 +61,7 @@ class RepairTests(ExchangeCase):
         self.assertEqual({b"ttl": b"6"}, other._policies.values(b"q"))
 
     def test_unequal_tables_agree(self) -> None:
-        """Nodes that differed for ever, as some had refused what others had taken, have the same
+        """Nodes that differed forever, as some had refused what others had taken, have the same
         table after the repair."""
         far = Register(b"far", b"ttl", b"5", limits.COUNTER_MAX, B)
         one, other = table_of([]), table_of([])

@@ -87,7 +87,7 @@ class SetTests(TimetableCase):
         self.assertEqual([], self.table.names())
 
     def test_bounded(self) -> None:
-        """The table does not grow for ever; schedules that are there can be changed."""
+        """The table does not grow forever; schedules that are there can be changed."""
         self.table.schedules_max = 2
         self.set(b"a")
         self.set(b"b")

@@ -143,7 +143,7 @@ class KeyCluster:
                 continue
             entry = node.membership.nodes[way.by]
             link = Link(BusSink(), None, entry.ip, b"", self.now_ms, 1)
-            link.speaker = way.by
+            link.peer_id = way.by
             node.receive(link, message)
 
     def run(self, ms: int) -> None:
@@ -152,7 +152,7 @@ class KeyCluster:
             self.now_ms += STEP_MS
             self.begin()
             for node in self.up.values():
-                node.keys.view.look()
+                node.keys.view.refresh()
                 node.slices.run(self.now_ms)
                 node.run_due()
                 node.federation.run_due()

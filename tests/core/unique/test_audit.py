@@ -24,7 +24,7 @@ class AuditTests(KeyCase):
             ExistenceQuestion(keys._audit, number, [entry], complete)
             for number, complete in enumerate((True, True, False))
         )
-        there.note(self.keepers()[1], job_id, HELD)
+        there.record(self.keepers()[1], job_id, HELD)
         for question in (missed, there, missed, unknown, missed):
             keys._audit.answered(question)
             self.assertIn(b"k", keys.reservations.by_key)

@@ -6,7 +6,7 @@ from typing import Any
 
 from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.keys.reservation import KEY_BYTES
-from disque_tx.core.unique.receivers import KeyReceiver
+from disque_tx.core.unique.claim import KeyReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_ANSWER, KEY_COPY, KEY_RESERVE
 from tests.core.bench import MemoryLog, add_request
@@ -81,7 +81,7 @@ class AloneTests(KeyCase):
     def test_out_of_memory(self) -> None:
         """A node that is short of memory takes no more keys, and says so."""
         self.cluster.up[A].memory.limit = 1
-        self.cluster.up[A].memory.take(100)
+        self.cluster.up[A].memory.add(100)
         with self.assertRaises(CommandError) as caught:
             self.add(A)
         self.assertEqual("NOREPL", caught.exception.code)
@@ -91,7 +91,7 @@ class AloneTests(KeyCase):
         self.add(A, for_s=100)
         self.cluster.up[A].flush_all()
         self.assertEqual(0, len(self.cluster.up[A].keys))
-        self.assertEqual(0, len(self.cluster.up[A].jobs.keys_by_job.by_job))
+        self.assertEqual(0, len(self.cluster.up[A].state.keys_by_job.by_job))
 
     def test_million_keys_need_no_timers(self) -> None:
         """A key that ends with its job costs no wake-up of the node."""

@@ -54,7 +54,7 @@ class QueuedCase(SynchronousTestCase):
     def loaded(self, name: bytes = b"q") -> int:
         """How many jobs of a queue QCOUNT counts as loaded."""
         node = self.bench.node
-        return node.overview.counts.of(name).numbers[-1]
+        return node.queue_queries.counts.of(name).numbers[-1]
 
 
 class StopTests(QueuedCase):
@@ -146,7 +146,7 @@ class StopTests(QueuedCase):
         self.files.crash()
         self.start()
         self.bench.turn(
-            lambda: self.bench.node.overview.flush_queue(
+            lambda: self.bench.node.queue_queries.flush_queue(
                 self.bench.client, b"q", FLUSH_LOADED, False, False
             )
         )

@@ -19,7 +19,7 @@ class PutTests(BeanstalkCase):
         self.assertEqual(b"DELETED\r\n", client.send(b"delete 1\r\n"))
         self.assertEqual(b"NOT_FOUND\r\n", client.send(b"delete 1\r\n"))
         self.assertEqual(0, len(self.node.jobs))
-        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.jobs.notes.by_job))
+        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.state.notes.by_job))
 
     def test_pipelined(self) -> None:
         """A client may send everything at once, and gets the replies in order."""

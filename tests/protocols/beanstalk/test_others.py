@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.server.info import protocol_stats
 from disque_tx.commands.server.memory import MemoryControl
-from disque_tx.commands.server.protocols import protocol_stats
 from disque_tx.protocols.beanstalk.others import KICKS_MAX
 from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
 
@@ -83,7 +83,7 @@ class ReservedTests(BeanstalkCase):
 
     def fill_disk(self, full: bool) -> None:
         """Nothing can be written to the log, or it can again."""
-        self.server.troubled = full
+        self.server.degraded = full
         assert isinstance(self.control, MemoryControl)
         self.control.log_error = "No space left on device" if full else ""
 
@@ -204,7 +204,7 @@ class TubeTests(BeanstalkCase):
         requests = b"peek 1\r\npeek 2\r\npeek 3\r\npeek-delayed\r\npeek-buried\r\ndelete 3\r\n"
         self.assertEqual(b"NOT_FOUND\r\n" * 6, client.send(requests))
         self.assertEqual(b"0", self.stat(b"current-jobs-buried"))
-        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.jobs.notes.by_job))
+        self.assertEqual(({}, {}), (self.tubes.by_number, self.node.state.notes.by_job))
 
     def test_forgotten(self) -> None:
         """A tube without jobs and clients takes no memory."""

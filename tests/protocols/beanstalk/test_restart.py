@@ -30,7 +30,7 @@ class RestartTests(BeanstalkCase):
         for job_id, (owner, data) in records.notes.items():
             job = self.node.jobs.get(job_id)
             assert job is not None
-            self.node.jobs.notes.load(job, owner, data)
+            self.node.state.notes.load(job, owner, data)
 
     def test_ready(self) -> None:
         """Jobs are ready at once, also those that clients had, in their order; numbers go on."""
@@ -118,11 +118,11 @@ class RestartTests(BeanstalkCase):
         """A note that changed while the job was in its queue counts, and the number stays one."""
         self.before.put(b"a")
         (job,) = self.node.jobs.table.values()
-        note = self.node.jobs.notes.by_job[job.id]
+        note = self.node.state.notes.by_job[job.id]
         text = note.data()
         with self.runtime.turn():
             for data in (text.replace(b" 10 ", b" 3 "), text.replace(b" 10 2 ", b" 3 1 ")):
-                self.node.jobs.notes.load(job, OWNER, data)
+                self.node.state.notes.load(job, OWNER, data)
         self.assertEqual(1, len(self.tubes.by_number))
         self.assertEqual(b"buried", self.stat(b"state", b"stats-job 1"))
         self.assertEqual(b"3", self.stat(b"pri", b"stats-job 1"))
@@ -139,6 +139,6 @@ class RestartTests(BeanstalkCase):
             b"1 1 99999999999" + b" 0" * 8,
         ):
             with self.runtime.turn():
-                self.node.jobs.notes.load(job, OWNER, data)
-        self.assertEqual({}, self.node.jobs.notes.by_job)
+                self.node.state.notes.load(job, OWNER, data)
+        self.assertEqual({}, self.node.state.notes.by_job)
         self.assertEqual(b"RESERVED 2 1\r\na\r\n", self.client().send(b"reserve\r\n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from twisted.internet.testing import StringTransport
 
-from disque_tx.protocols.http.server.parameters import NAME_BYTES
+from disque_tx.protocols.http.server.exchange import NAME_BYTES
 from disque_tx.protocols.http.server.slices import SLICE_BYTES
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 from tests.protocols.http.generated import Hostile, hostile_requests

@@ -148,7 +148,7 @@ class BrowserTests(SlicedCase):
             self.assertEqual("nosniff", headers["x-content-type-options"], path)
 
     def leased(self) -> list[list[bytes]]:
-        """A job in the hands of a client."""
+        """A job in flight."""
         self.call(b"ADDJOB", b"q", b"x", b"0")
         found: list[list[bytes]] = self.call(b"GETJOB", b"FROM", b"q")
         return found

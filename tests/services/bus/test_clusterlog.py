@@ -99,17 +99,19 @@ class ClusterLogTests(NodeCase):
     def test_twin(self) -> None:
         """Two processes with one ID: all three nodes log it, with addresses and advice; once a
         minute, because it may take long to resolve."""
-        self.entry.doubled, self.entry.twin_ip = True, b"10.0.0.9"
+        self.entry.contested, self.entry.duplicate_ip = True, b"10.0.0.9"
         (line,) = self.log_lines(0)
-        self.assertTrue(line.startswith(f"Node {OTHER.decode()} at 10.0.0.2:7711 has a twin"), line)
+        self.assertTrue(
+            line.startswith(f"Node {OTHER.decode()} at 10.0.0.2:7711 has a duplicate"), line
+        )
         self.assertIn("at 10.0.0.9", line)
-        self.entry.doubled = False
-        standing = self.membership.standing
-        standing.doubled, standing.twin_ip = True, b"10.0.0.8"
+        self.entry.contested = False
+        identity = self.membership.identity
+        identity.contested, identity.duplicate_ip = True, b"10.0.0.8"
         (line,) = self.log_lines(0)
         self.assertIn("the ID of this node", line)
         self.assertIn("at 10.0.0.8", line)
-        standing.aside = True
+        identity.suspended = True
         self.assertEqual([], self.log_lines(0))
         self.node.begin(self.node.now_ms + 60_000, self.node.wall_us)
         (line,) = self.log_lines(0)

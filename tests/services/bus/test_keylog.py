@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.services.bus.keylog import PERIOD_MS, KeyLog
+from disque_tx.services.bus.tablelog import KEY_PERIOD_MS, KeyLog
 from disque_tx.services.machine.log import DaemonLog
 from tests.services.nodebench import NodeCase
 
@@ -51,7 +51,7 @@ class KeyLogTests(NodeCase):
         what came since the one before."""
         self.assertEqual(1, len(self.found(5, 0)))
         self.assertEqual([], self.found(3, 0))
-        self.later(PERIOD_MS - 1)
+        self.later(KEY_PERIOD_MS - 1)
         self.assertEqual([], self.found(4, 0))
         self.later(1)
         ((_, text),) = self.found(0, 0)
@@ -61,7 +61,7 @@ class KeyLogTests(NodeCase):
         """After CONFIG RESETSTAT the next ones are logged, too."""
         self.found(5, 5)
         self.node.totals.reset()
-        self.later(PERIOD_MS)
+        self.later(KEY_PERIOD_MS)
         self.assertEqual([], self.found(0, 0))
         ((_, text),) = self.found(0, 2)
         self.assertIn("2 that may have been delivered", text)

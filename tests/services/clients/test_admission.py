@@ -86,7 +86,7 @@ class AdmissionTests(NodeCase):
     def test_small_requests_before_auth(self) -> None:
         """Only authenticated clients may send large requests."""
         self.settings.requirepass = b"secret"
-        self.server.guarded = True
+        self.server.password_required = True
         self.control.config_set(b"requirepass", b"secret")
         large = (
             b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$100000\r\n" + bytes(100_000) + b"\r\n$1\r\n0\r\n"

@@ -85,5 +85,5 @@ class CallTests(NodeCase):
 
     def test_no_connection(self) -> None:
         """Embedded calls are not listed as clients, and need no password."""
-        self.server.guarded = True
+        self.server.password_required = True
         self.assertEqual(b"", self.successResultOf(self.service.call(b"CLIENT", b"LIST")))

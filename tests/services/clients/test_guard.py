@@ -306,7 +306,7 @@ class LeakTests(GuardCase):
         self.assertEqual({}, self.root.runtime.calls)
 
     def test_never_closed(self) -> None:
-        """A client whose plugin does not report its end does not count for ever."""
+        """A client whose plugin does not report its end does not count forever."""
 
         class Forgetful(Gopher):
             """Never calls ``closed``."""

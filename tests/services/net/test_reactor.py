@@ -298,7 +298,7 @@ class FairnessTests(ReactorCase):
     """Clients and Twisted's part do not starve each other."""
 
     def test_timers_under_a_flood(self) -> None:
-        """Clients that never stop sending do not delay timed calls for ever."""
+        """Clients that never stop sending do not delay timed calls forever."""
         self.flood()
         self.reactor.callLater(0.001, self.reactor.stop)
         self.run_loop()

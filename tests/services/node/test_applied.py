@@ -21,7 +21,7 @@ class AppliedTests(NodeCase):
         apply_all(settings, self.server, self.log)
         self.assertEqual(1_000_000_000, self.node.memory.limit)
         self.assertFalse(self.server.eviction_allowed)
-        self.assertTrue(self.server.guarded)
+        self.assertTrue(self.server.password_required)
         self.assertEqual(5, self.server.slowlog.slower_than_us)
         self.assertEqual(7, self.server.latency.threshold_ms)
         self.assertEqual("verbose", self.log.level)

@@ -149,10 +149,10 @@ class CronTests(CronCase):
         """Every run checks whether the log works."""
         self.aof.write_error = "No space left on device"
         self.wait(0.1)
-        self.assertTrue(self.server.troubled)
+        self.assertTrue(self.server.degraded)
         self.aof.write_error = ""
         self.wait(0.1)
-        self.assertFalse(self.server.troubled)
+        self.assertFalse(self.server.degraded)
 
     def test_pace(self) -> None:
         """``hz`` runs per second, also after a change."""

@@ -53,7 +53,7 @@ class StartTests(RootCase):
         """After the start clients are served, and the log has the lines that scripts look for."""
         root = self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
-        self.assertFalse(root.server.troubled)
+        self.assertFalse(root.server.degraded)
         self.assertIn("# Server started, Disque version 1.0-rc1", self.logged())
         self.assertIn("* The server is now ready to accept connections at ", self.logged())
 

@@ -204,7 +204,7 @@ class LeftoverTests(SynchronousTestCase):
         self.assertTrue(emptying.may_end({"work": 0, "nodes": 3}, others, 4.0))
 
     def test_others_never_learn(self) -> None:
-        """A node that only the former process knows does not keep it for ever."""
+        """A node that only the former process knows does not keep it forever."""
         emptying = leftovers.Emptying(0.0)
         for now_s in (1.0, 2.0):
             self.assertFalse(emptying.may_end({"work": 0, "nodes": 9}, [{"nodes": 2}], now_s))

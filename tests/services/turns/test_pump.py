@@ -8,8 +8,9 @@ from pathlib import Path
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.dispatch import SHARE_NS, TURN_NS
 from disque_tx.core.base.client import Client
+from disque_tx.engine.hotsocket import RECEIVE_BYTES
 from disque_tx.errors import LocalError
-from disque_tx.services.turns.pump import RECEIVE_BYTES, Session
+from disque_tx.services.turns.pump import Session
 from tests.services.nodebench import FIRST_ID, NodeCase, drive
 
 

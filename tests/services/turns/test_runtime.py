@@ -147,7 +147,7 @@ class TurnTests(NodeCase):
         """After a failed write, commands of the next turn are checked against it."""
         self.commits.write_error = "No space left on device"
         self.turn(b"PING")
-        self.assertTrue(self.server.troubled)
+        self.assertTrue(self.server.degraded)
 
     def test_paused_clients(self) -> None:
         """Requests sent during CLIENT PAUSE are executed when it ends."""

@@ -62,7 +62,7 @@ class BesideTests(NodeCase):
 
     def look(self) -> int:
         """How many pairs there are now."""
-        return len(self.checker.look(self.run_, self.node))
+        return len(self.checker.breaches_at(self.run_, self.node))
 
     def test_by_name(self) -> None:
         """A client that named the queue and is not served breaks the promise."""
@@ -94,7 +94,7 @@ class BesideTests(NodeCase):
         self.assertEqual(1, self.look())
 
     def test_full(self) -> None:
-        """Nor does one with as many jobs in hand as its policy allows."""
+        """Nor does one with as many jobs in flight as its policy allows."""
         self.add()
         self.get()
         self.get()
@@ -119,17 +119,18 @@ class LimitTests(NodeCase):
     """No limit is passed."""
 
     def test_concurrency(self) -> None:
-        """More jobs in hand than allowed break the promise; those of other queues do not count."""
+        """More jobs in flight than allowed break the promise; those of other queues do not
+        count."""
         self.add()
         self.add()
         self.get(2)
         for allowed, breaches in ((b"1", 1), (b"2", 0)):
             self.policies(concurrency=allowed)
-            self.assertEqual(breaches, len(LimitsKept().look(self.run_, self.node)), allowed)
+            self.assertEqual(breaches, len(LimitsKept().breaches_at(self.run_, self.node)), allowed)
         self.run_.workload = attrs.evolve(
             self.run_.workload, policies=((b"other", b"concurrency", b"1"),)
         )
-        self.assertEqual([], LimitsKept().look(self.run_, self.node))
+        self.assertEqual([], LimitsKept().breaches_at(self.run_, self.node))
 
     def test_done(self) -> None:
         """A job that is acknowledged is in nobody's hands."""
@@ -138,7 +139,7 @@ class LimitTests(NodeCase):
         self.add()
         self.get(2)
         self.node.acknowledge([next(iter(self.node.jobs.table.values())).id])
-        self.assertEqual([], LimitsKept().look(self.run_, self.node))
+        self.assertEqual([], LimitsKept().breaches_at(self.run_, self.node))
 
     def test_rate(self) -> None:
         """Deliveries may come as fast as tokens do, and a burst at once."""

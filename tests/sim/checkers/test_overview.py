@@ -91,7 +91,7 @@ class OverviewTests(CheckerCase):
 
     def test_counted(self) -> None:
         """A job that nobody touched is counted, and once."""
-        values = dict.fromkeys((b"queued", b"delayed", b"backoff", b"in-hand", b"loaded"), 0)
+        values = dict.fromkeys((b"queued", b"delayed", b"backoff", b"in-flight", b"loaded"), 0)
         values[b"nodes"] = len(self.run_.machines)
         self.history.counts.append(Counted(b"q", True, 5 * S, 5 * S + 1_000, values))
         for jobs, breaches in ((0, 1), (1, 0), (2, 1)):

@@ -49,14 +49,14 @@ class WatchdogTests(SynchronousTestCase):
     def check_at(self, now_s: float) -> None:
         """Run the check of the watchdog's thread at this time."""
         self.now_s = now_s
-        self.dog.look()
+        self.dog.check()
 
     def pass_s(self, now_s: float) -> None:
         """Let the reactor run until this time."""
         while self.now_s < now_s:
             self.now_s += 0.5
             self.clock.advance(0.5)
-            self.dog.look()
+            self.dog.check()
 
     def test_named(self) -> None:
         """The report names the handler that blocks the reactor, with its line, and no other."""

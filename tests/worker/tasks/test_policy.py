@@ -13,7 +13,7 @@ class DeadQueueTests(SynchronousTestCase):
 
     def test_as_nodes_do(self) -> None:
         """A job of a queue with the longest name becomes a dead letter of the queue in which nodes
-        put theirs, instead of failing for ever."""
+        put theirs, instead of failing forever."""
         for queue in (
             "mail",
             "q" * 1_020,

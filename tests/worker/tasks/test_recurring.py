@@ -49,7 +49,7 @@ class RecurringTests(WorkerTestCase):
         self.stop(worker)
 
     def test_removes_its_own(self) -> None:
-        """A task that does not recur any more is not called for ever; schedules of other queues and
+        """A task that does not recur any more is not called forever; schedules of other queues and
         of operators are left alone."""
         others: dict[bytes, tuple[object, ...]] = {
             b"task:reports:gone": (),

@@ -184,7 +184,7 @@ def _state(view: SurveyedNode, found: Survey) -> str:
 def create(options: ClientOptions, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
     """Make a cluster of nodes that know no other nodes yet, or only each other.
 
-    It may be repeated: nodes that already know each other stay as they are.
+    ``create`` may be repeated: nodes that already know each other stay as they are.
     """
     with Members(options) as members:
         views = _views(members, nodes, timeout_s)

@@ -104,7 +104,9 @@ def _some(names: tuple[str, ...]) -> str:
 
 @click.command("downgrade")
 @some_nodes
-@click.option("--check", "only_check", is_flag=True, help="Only look; this is the default.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Show what --do would delete; the default."
+)
 @click.option("--do", "do", is_flag=True, help="Delete the policies and schedules of the cluster.")
 @yes_option
 @as_json_option

@@ -162,7 +162,7 @@ def _is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
-def _twins(view: SurveyedNode) -> Iterator[Finding]:
+def _duplicate_ids(view: SurveyedNode) -> Iterator[Finding]:
     if view.info.get("cluster_standing_aside") == "yes":
         what = "stands aside: a process that was started earlier has its ID"
         yield Finding(
@@ -252,7 +252,7 @@ _OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
 _OF_EACH: Final[tuple[Callable[[SurveyedNode], Iterator[Finding]], ...]] = (
     _flags,
     _bus,
-    _twins,
+    _duplicate_ids,
     _leaving,
     _original,
     _memory,

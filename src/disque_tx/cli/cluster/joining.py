@@ -188,7 +188,7 @@ def answering(
     sleep: Callable[[float], object] = time.sleep,
     now_s: Callable[[], float] = time.monotonic,
 ) -> MemberAnswers[SurveyedNode]:
-    """The state of the nodes. Those that were just started have :data:`_START_S` to answer, or
+    """The state of the nodes. Nodes that were just started have :data:`_START_S` to answer, or
     ``timeout_s`` if that is less."""
     patience_s = min(timeout_s, _START_S)
     began_s = now_s()

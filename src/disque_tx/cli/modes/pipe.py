@@ -46,7 +46,7 @@ class PipeMode:
         """Copy until the mark comes back; returns the exit status.
 
         ``timeout_s``: give up when no reply comes for this long after the end of the input; 0 waits
-        for ever. Raises ``ServerConnectionLost``.
+        forever. Raises ``ServerConnectionLost``.
         """
         self.socket.setblocking(False)
         active_s = clock()

@@ -124,7 +124,7 @@ def _print_analysis(report: ScanReport) -> None:
     if report.own:
         print(f"Records of keys, notes and counters, which originals refuse: {report.own}")
     if report.foreign:
-        _note(f"records of other kinds, which servers refuse: {report.foreign}")
+        _report(f"records of other kinds, which servers refuse: {report.foreign}")
 
 
 def _verdict(report: ScanReport) -> int:
@@ -133,7 +133,7 @@ def _verdict(report: ScanReport) -> int:
     return 0 if valid else 1
 
 
-def _note(text: str) -> None:
+def _report(text: str) -> None:
     print(f"disque-check-aof: {text}", file=sys.stderr)
 
 

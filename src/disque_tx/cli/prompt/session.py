@@ -66,7 +66,7 @@ class CommandSession:
             self._connection = None
 
     def run(self, args: list[bytes], repeat: int = 1, interval_s: float = 0.0) -> None:
-        """Send a request ``repeat`` times (negative: for ever) and print each reply.
+        """Send a request ``repeat`` times (negative: forever) and print each reply.
 
         Raises ``ServerUnreachable`` or
         ``ServerConnectionLost``.

@@ -117,9 +117,9 @@ class AsyncSession:
         return (await self.request_all_located(many))[1] if many else []
 
     async def request_all_located(self, many: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
-        """Execute requests at one node, in one round trip. They must be repeatable, and must not
-        wait; raises what :meth:`request` raises for the first that fails. Returns the address of
-        the node, and the replies."""
+        """Execute requests at one node, in one round trip. The requests must be repeatable, and
+        must not wait; raises what :meth:`request` raises for the first that fails. Returns the
+        address of the node, and the replies."""
         search = Search(time.monotonic, self._patience_s)
         while True:
             shared = await self._connection_to_use(search)

@@ -97,7 +97,7 @@ class Disque(ImmediateCommands):
     ) -> list[Job]:
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
-        Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
+        Waits until there is one, for ``timeout_ms`` at most (0: forever), or with ``no_hang``
         not at all; returns an empty list if there was none. If the answer is lost, other jobs are
         fetched; those in the lost answer are delivered again after their RETRY (never, if it is 0).
 
@@ -157,7 +157,7 @@ class Disque(ImmediateCommands):
     ) -> list[TakenJob]:
         """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
 
-        Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
+        Waits until there is one, for ``timeout_s`` at most (``None``: forever), or with
         ``no_hang`` not at all. Jobs that are done must be acknowledged. ``match``, ``except_``: see
         :meth:`get_jobs`.
         """
@@ -183,7 +183,7 @@ class Disque(ImmediateCommands):
         return jobs
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> TakenJob | None:
-        """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
+        """Fetch a job, waiting for it ``timeout`` seconds (``None``: forever, 0: not at all).
 
         Returns ``None`` if there was none. Jobs that are done must be acknowledged.
         """

@@ -264,6 +264,6 @@ class Servers:
 
 
 def rotated(addresses: Sequence[Address], first: int) -> list[Address]:
-    """The same addresses, starting with another one."""
+    """The addresses in turn, starting with number ``first``."""
     start = first % len(addresses)
     return [*addresses[start:], *addresses[:start]]

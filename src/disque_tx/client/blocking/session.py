@@ -106,8 +106,8 @@ class BlockingSession:
         return self.request_all_located(requests)[1] if requests else []
 
     def request_all_located(self, requests: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
-        """Execute requests at one node, in one round trip. They must be of one command, repeatable,
-        and must not wait. Returns the address of the node, and the replies."""
+        """Execute requests at one node, in one round trip. The requests must be of one command,
+        repeatable, and must not wait. Returns the address of the node, and the replies."""
         return self._execute(requests[0], lambda connection: connection.call_all(requests))
 
     def _execute(

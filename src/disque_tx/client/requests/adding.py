@@ -88,8 +88,8 @@ def add_once(
 ) -> Request[AddedOnce]:
     """ADDJOB UNIQUE: add a job, unless one with this key is not done yet; which of both it was.
 
-    It is repeated when the answer is lost. ``new`` is ``False`` then, if the first request did add
-    the job: it says whether the job was added by the request that was answered.
+    The request is repeated when the answer is lost. ``new`` is ``False`` then, if the first request
+    did add the job: it says whether the job was added by the request that was answered.
 
     ``key``: 1 to 512 bytes. ``options``: of the job; see :meth:`add_job`.
 

@@ -23,7 +23,7 @@ _CLUSTER_S = 2.0
 class QueueCounts:
     """Where the jobs of a queue are, at one node or in the cluster, by QCOUNT and QLIST.
 
-    ``backoff``: waiting for another attempt. ``in_hand``: fetched and not acknowledged. ``dead``:
+    ``backoff``: waiting for another attempt. ``in_flight``: fetched and not acknowledged. ``dead``:
     dead letters. ``oldest_ms``: for how long the first job has been queued, 0 without one.
     ``in_per_s``, ``out_per_s``: the mean of ten seconds. ``loaded``: from the log, since a restart,
     and not queued again yet; 0 from nodes that do not count them.
@@ -33,7 +33,7 @@ class QueueCounts:
     queued: int
     delayed: int
     backoff: int
-    in_hand: int
+    in_flight: int
     dead: int
     blocked_clients: int
     oldest_ms: int
@@ -111,7 +111,7 @@ def list_queues(
 def flush_queue(queue: Name, states: Iterable[str] = (), cluster: bool = False) -> Request[Flushed]:
     """QFLUSH: end the jobs of a queue, as if they had been acknowledged.
 
-    ``states``: queued (if none is named), delayed, backoff, in-hand, loaded,
+    ``states``: queued (if none is named), delayed, backoff, in-flight, loaded,
     any. ``cluster``: at all nodes
     that answer within a second.
     """
@@ -180,7 +180,7 @@ def _counts(name: str, of: Named) -> QueueCounts:
         queued=of("queued", replies.integer),
         delayed=of("delayed", replies.integer),
         backoff=of("backoff", replies.integer),
-        in_hand=of("in-hand", replies.integer),
+        in_flight=of("in-flight", replies.integer),
         dead=of("dead", replies.integer),
         blocked_clients=of("blocked-clients", replies.integer),
         oldest_ms=of("oldest-ms", replies.integer),

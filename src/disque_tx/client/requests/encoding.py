@@ -39,7 +39,7 @@ class Request(Generic[_T]):
     """A command with its arguments.
 
     ``parse``: makes a value of the reply, or raises :class:`replies.MalformedReply`. ``wait_s``:
-    how long the node may block, ``None`` for ever. ``repeatable``: whether it may be executed
+    how long the node may block, ``None`` forever. ``repeatable``: whether it may be executed
     twice.
     """
 
@@ -147,7 +147,7 @@ def queue_length(queue: Name) -> Request[int]:
 
 
 def queue_peek(queue: Name, count: int = 10) -> Request[list[Job]]:
-    """QPEEK: the oldest queued jobs, or with a negative count the newest. They stay queued."""
+    """QPEEK: the oldest queued jobs, or with a negative count the newest. The jobs stay queued."""
     return _plain(replies.jobs, "QPEEK", encoded(queue), count)
 
 

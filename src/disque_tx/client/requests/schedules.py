@@ -84,7 +84,7 @@ def schedule_get(name: Name) -> Request[Schedule]:
 
 
 def schedule_del(name: Name) -> Request[bool]:
-    """SCHEDULE DEL: delete a schedule; whether there was one. Its jobs stay."""
+    """SCHEDULE DEL: delete a schedule; whether there was one. Jobs that it added stay."""
     return Request(("SCHEDULE", "DEL", encoded(name)), _changed)
 
 

@@ -18,8 +18,8 @@ _BETWEEN: Final = b"MATCH"
 @attrs.frozen
 class Selection:
     """``queues``: names, the first one first. ``match``: patterns (globs) of further queues, of
-    which the one with the fewest jobs in hand is served first. ``except_``: patterns of queues that
-    do not count as matching."""
+    which the one with the fewest jobs in flight is served first. ``except_``: patterns of queues
+    that do not count as matching."""
 
     queues: tuple[bytes, ...]
     match: tuple[bytes, ...] = ()

@@ -18,8 +18,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
-from disque_tx.client.requests import adding, moving, policies, scans, schedules
-from disque_tx.client.requests import counting as overview
+from disque_tx.client.requests import adding, counting, moving, policies, scans, schedules
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
 from disque_tx.client.requests.scans import Scan
@@ -136,10 +135,10 @@ class Commands:
     queue_scan = _listing(scans.queue_scan)
     pause = _command(requests.pause)
     queue_move = _command(moving.queue_move)
-    queue_counts = _command(overview.queue_counts)
-    list_queues = _command(overview.list_queues)
-    flush_queue = _command(overview.flush_queue)
-    wait_job = _command(overview.wait_job)
+    queue_counts = _command(counting.queue_counts)
+    list_queues = _command(counting.list_queues)
+    flush_queue = _command(counting.flush_queue)
+    wait_job = _command(counting.wait_job)
 
     policy_set = _command(policies.policy_set)
     policy_del = _command(policies.policy_del)
@@ -229,14 +228,14 @@ class AwaitedCommands(_CommandsInTime):
 
 
 def whole_ms(timeout_s: float | None) -> int:
-    """A timeout in the form of GETJOB, where 0 means for ever: a short one becomes 1 ms."""
+    """A timeout in the form of GETJOB, where 0 means forever: a short one becomes 1 ms."""
     return 0 if timeout_s is None else max(1, int(timeout_s * 1000))
 
 
 class Wait:
     """A wait for jobs, made of GETJOBs that wait for :data:`WAIT_MS_MAX` at most.
 
-    ``timeout_ms``: of the whole, 0 for ever.
+    ``timeout_ms``: of the whole, 0 forever.
     """
 
     __slots__ = ("_deadline_s", "_now_s")

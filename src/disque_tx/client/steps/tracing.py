@@ -114,8 +114,8 @@ class Tracing:
     def process(
         self, queue: str, ids: Sequence[str], carrier: Mapping[str, str], address: Address | None
     ) -> Any:
-        """The span of a handler, which is linked to the producer's. It has no parent: a job may be
-        processed long after it was added."""
+        """The span of a handler, which is linked to the producer's. The span has no parent: a job
+        may be processed long after it was added."""
         linked = self._propagator.extract(carrier, self._context.Context())
         producer = self._trace.get_current_span(linked).get_span_context()
         return self._tracer.start_span(
@@ -189,7 +189,7 @@ def _attributes(operation: str, queue: str) -> dict[str, Any]:
 
 
 def _which(ids: Sequence[str]) -> dict[str, Any]:
-    """One message, or how many."""
+    """The ID of the message, or the number of messages."""
     if len(ids) == 1:
         return {"messaging.message.id": ids[0]}
     return {"messaging.batch.message_count": len(ids)}

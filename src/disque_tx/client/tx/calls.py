@@ -114,7 +114,7 @@ def value_of(found: tuple[Address, _T]) -> _T:
 
 
 def spanned(found: Deferred[Any], span: RequestSpan) -> Deferred[Any]:
-    """The same Deferred, of an address and a value; the span ends with it."""
+    """A Deferred of the same result, of an address and a value; the span ends with it."""
 
     def answered(located: tuple[Address, Any]) -> tuple[Address, Any]:
         span.answered(*located)

@@ -58,7 +58,7 @@ class TwistedCommands(DeferredCommands):
     ) -> Deferred[list[Job]]:
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
-        Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
+        Waits until there is one, for ``timeout_ms`` at most (0: forever), or with ``no_hang``
         not at all; an empty list if there was none. The first GETJOB does not wait, and shares the
         connection of all short requests; only if it finds nothing, another one waits on a
         connection of its own.
@@ -194,7 +194,7 @@ class DisqueClient(TwistedCommands):
     ) -> Deferred[list[TakenJob]]:
         """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
 
-        Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
+        Waits until there is one, for ``timeout_s`` at most (``None``: forever), or with
         ``no_hang`` not at all. Jobs that are done must be acknowledged. When the Deferred is
         cancelled, jobs that still arrive are given back with NACK. ``match``, ``except_``: see
         :meth:`get_jobs`.
@@ -204,7 +204,7 @@ class DisqueClient(TwistedCommands):
         return delivery.addCallback(self._taken)
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> Deferred[TakenJob | None]:
-        """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
+        """Fetch a job, waiting for it ``timeout`` seconds (``None``: forever, 0: not at all).
 
         Fires with ``None`` if there was none.
         """
@@ -239,7 +239,8 @@ class DisqueClient(TwistedCommands):
     def _near(
         self, jobs: Sequence[TakenJob], request: Callable[..., Request[int]]
     ) -> Deferred[int]:
-        """One request per node; all are sent, and if some fail, the first failure is returned."""
+        """Send one request to each node; all are sent, and if some fail, the first failure is
+        returned."""
         groups: defaultdict[Address, list[str]] = defaultdict(list)
         for job in jobs:
             groups[job.address].append(job.id)

@@ -14,7 +14,7 @@ class IdleTimeout:
     """Calls ``expired`` with the timeout, in seconds, when nothing has arrived for that long.
 
     ``allowed_s``: returns the timeout that applies now; ``None`` while no reply is expected,
-    infinite while the node may wait for ever. ``check_interval_s``: the longest time between
+    infinite while the node may wait forever. ``check_interval_s``: the longest time between
     checks of ``allowed_s``.
     """
 
@@ -37,7 +37,7 @@ class IdleTimeout:
         self._restarted_s = self._reactor.seconds()
 
     def start(self) -> None:
-        """Start the timer, unless it runs. It stops by itself when no reply is expected."""
+        """Start the timer, unless it runs. The check stops by itself when no reply is expected."""
         if self._timer is None:
             self._timer = self._reactor.callLater(self._check_interval_s, self._check)
 

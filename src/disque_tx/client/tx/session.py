@@ -76,8 +76,8 @@ class TwistedSession:
         """Execute a request at any node.
 
         The Deferred fails with :class:`CannotConnect` when no node answered in time, with
-        :class:`OutcomeUnknown` when it may or may not have been executed, and with
-        :class:`Refused` and :class:`BrokenReply` by what the node answered. It may be cancelled.
+        :class:`OutcomeUnknown` when it may or may not have been executed, and with :class:`Refused`
+        and :class:`BrokenReply` by what the node answered. The Deferred may be cancelled.
         """
         if tracing.ACTIVE is not None:
             return self.request_located(request).addCallback(value_of)

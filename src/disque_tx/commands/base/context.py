@@ -17,6 +17,7 @@ from disque_tx.commands.base.slowlog import SlowLog
 from disque_tx.commands.base.stats import Stats
 from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
+from disque_tx.errors import CommandError
 
 Handler = Callable[["Server", Client, list[bytes]], None]
 
@@ -31,6 +32,9 @@ FLAG_ORDER: Final = (
     "skip_monitor",
     "fast",
 )
+
+#: For sub-commands that take any number of words.
+ANY: Final = 1 << 30
 
 
 class Command:
@@ -107,10 +111,10 @@ class Server:
 
     ``clients``: by ID, oldest first. ``monitors``: clients that used MONITOR, in that order.
     ``registry``: the commands in force. ``paused_until_ms``: CLIENT PAUSE, on the node's steady
-    clock; 0 when not paused. ``guarded``: clients must give a password. ``eviction_allowed``:
-    ``maxmemory-policy`` is not noeviction. ``joining``: this process does not reach the others of
-    its daemon yet, so jobs could get too few copies. ``troubled``: the log is being loaded or
-    cannot be written, or the process is joining, so commands must check that.
+    clock; 0 when not paused. ``password_required``: clients must give a password.
+    ``eviction_allowed``: ``maxmemory-policy`` is not noeviction. ``joining``: this process does not
+    reach the others of its daemon yet, so jobs could get too few copies. ``degraded``: the log is
+    being loaded or cannot be written, or the process is joining, so commands must check that.
     """
 
     def __init__(
@@ -126,10 +130,39 @@ class Server:
         self.clients: dict[int, Client] = {}
         self.monitors: list[Client] = []
         self.paused_until_ms: i64 = 0
-        self.guarded = False
+        self.password_required = False
         self.eviction_allowed = True
         self.joining = False
-        self.troubled = False
+        self.degraded = False
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.latency = latency or LatencyMonitor()
+
+
+class Subcommand:
+    """``words_min``, ``words_max``: words of the request, with command and sub-command."""
+
+    __slots__ = ("handler", "words_min", "words_max")
+
+    def __init__(self, handler: Handler, words_min: int, words_max: int) -> None:
+        self.handler: Handler = handler
+        self.words_min: int = words_min
+        self.words_max: int = words_max
+
+    def accepts(self, words: int) -> bool:
+        """Whether the request has the right number of words."""
+        return self.words_min <= words <= self.words_max
+
+
+def run_subcommand(
+    table: dict[bytes, Subcommand],
+    server: Server,
+    client: Client,
+    argv: list[bytes],
+    refusal: CommandError,
+) -> None:
+    """Run the sub-command; raises ``refusal`` when none has that name and number of words."""
+    found = table.get(argv[1].lower())
+    if found is None or not found.accepts(len(argv)):
+        raise refusal
+    found.handler(server, client, argv)

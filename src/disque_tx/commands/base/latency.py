@@ -124,7 +124,7 @@ def _band(samples: list[tuple[int, int]], low: int, high: int, unix_s: int) -> b
 
 
 def _column(duration_ms: int, low: int, high: int) -> bytes:
-    """One sample from top to bottom; the highest one fills the column."""
+    """The column of one sample, from top to bottom; the highest one fills the column."""
     steps = len(_LEVELS) * _ROWS
     step = min((duration_ms - low) * steps // max(high - low, 1), steps - 1)
     below, level = divmod(step, len(_LEVELS))

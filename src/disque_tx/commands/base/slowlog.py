@@ -41,7 +41,7 @@ class SlowLog:
         self.entries: deque[SlowEntry] = deque()
         self._next_id: i64 = 0
 
-    def note(
+    def record(
         self,
         argv: list[bytes],
         unix_s: i64,

@@ -28,7 +28,7 @@ def qcount(server: Server, client: Client, argv: list[bytes]) -> None:
         if len(argv) > 3 or scope < 0:
             raise syntax_error()
     node = server.node
-    node.overview.count_jobs(client, argv[1], scope)
+    node.queue_queries.count_jobs(client, argv[1], scope)
 
 
 def scope_of(server: Server, word: bytes) -> i64:
@@ -62,7 +62,7 @@ def qlist(server: Server, client: Client, argv: list[bytes]) -> None:
         word = b"CLUSTER" if scope == EVERYWHERE else b"PROCESSES"
         raise CommandError("ERR", f"CURSOR with {word.decode()} needs SORT name")
     node = server.node
-    node.overview.list_queues(client, request, scope)
+    node.queue_queries.list_queues(client, request, scope)
 
 
 def _set_option(request: ListRequest, word: bytes, value: bytes) -> None:
@@ -96,7 +96,7 @@ def _cursor(word: bytes) -> tuple[int, bytes] | None:
 
 
 def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QFLUSH queue [CLUSTER|PROCESSES] [STATE queued|delayed|backoff|in-hand|loaded|any]...
+    """QFLUSH queue [CLUSTER|PROCESSES] [STATE queued|delayed|backoff|in-flight|loaded|any]...
     [WITHDETAILS]"""
     states: i64 = 0
     scope: i64 = HERE
@@ -113,7 +113,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
             at += 1
             bits = FLUSH_STATES.get(argv[at].lower())
             if bits is None:
-                text = "STATE must be queued, delayed, backoff, in-hand, loaded or any"
+                text = "STATE must be queued, delayed, backoff, in-flight, loaded or any"
                 raise CommandError("ERR", text)
             states |= bits
         else:
@@ -121,7 +121,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
         at += 1
     node = server.node
     states = states if states else FLUSH_QUEUED
-    node.overview.flush_queue(client, argv[1], states, scope, details)
+    node.queue_queries.flush_queue(client, argv[1], states, scope, details)
 
 
 def waitjob(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -133,4 +133,4 @@ def waitjob(server: Server, client: Client, argv: list[bytes]) -> None:
             raise syntax_error()
         wait_ms = timeout_ms(argv[3])
     node = server.node
-    node.overview.wait_for_job(client, job_id, wait_ms)
+    node.queue_queries.wait_for_job(client, job_id, wait_ms)

@@ -70,7 +70,7 @@ def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:
-    """As many jobs as one answer to a reader describes; at least the first."""
+    """The number of jobs that one answer to a reader describes; at least the first."""
     size: i64 = 0
     for place in range(len(jobs)):
         size += jobs[place].body_bytes
@@ -315,7 +315,7 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
 def _came_back_for(server: Server, job: Job, pattern: Glob, scan: _Scan) -> bool:
     """Whether a consumer returned the job for a reason like this, or it is a letter that names
     one."""
-    reason = server.node.jobs.reasons.get(job.id)
+    reason = server.node.state.reasons.get(job.id)
     if not reason:
         outline = letter_outline(job.body)
         scan.read += _LOOKED_BYTES + len(outline) + job.body_bytes // _SKIPPED

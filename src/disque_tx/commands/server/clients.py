@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.base.arguments import integer, quoted, required_integer, timeout_ms
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.core.base.client import NOT_BLOCKED, REPLY_OFF, REPLY_ON, REPLY_SKIP_NEXT, Client
 from disque_tx.errors import CommandError, syntax_error
 
@@ -62,7 +61,7 @@ def _flags(client: Client) -> bytes:
         flags += b"b"
     if client.closing:
         flags += b"c"
-    if client.doomed:
+    if client.abort_now:
         flags += b"A"
     if client.unix:
         flags += b"U"
@@ -176,7 +175,7 @@ def _close(server: Server, caller: Client, chosen: KillFilter) -> int:
         if client is caller:
             client.closing = True
         else:
-            client.doomed = True
+            client.abort_now = True
         server.node.outbox.touch(client)
     return len(matching)
 

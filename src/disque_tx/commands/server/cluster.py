@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer, quoted
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.subcommands import Subcommand, run_subcommand
+from disque_tx.commands.base.context import Server, Subcommand, run_subcommand
 from disque_tx.core.base.client import Client
 from disque_tx.core.nodes.addresses import ports_usable
 from disque_tx.errors import CommandError, syntax_error

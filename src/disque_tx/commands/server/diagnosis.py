@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.base.arguments import quoted, required_integer
-from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.base.latency import doctor, graph
 from disque_tx.commands.base.slowlog import SlowEntry
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
 from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages.records import ReplySink

@@ -102,7 +102,7 @@ def _begin(server: Server, client: Client, version: int, options: _Options) -> N
         if options.user != _USER or not matches:
             client.authenticated = client.reader = False
             raise CommandError("WRONGPASS", "invalid username-password pair or user is disabled.")
-    if server.guarded and not client.authenticated:
+    if server.password_required and not client.authenticated:
         raise CommandError("NOAUTH", _UNAUTHENTICATED)
     if options.name is not None:
         client.name = options.name

@@ -7,12 +7,14 @@ from typing import Final
 
 from disque_tx import __version__
 from disque_tx.commands.base.context import Command, Server
+from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.commands.jobs.retries import retry_fields
-from disque_tx.commands.server.protocols import protocol_fields
 from disque_tx.core.base.client import Client
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.errors import syntax_error
 
+#: The protocol of Disque's clients.
+RESP: Final = "resp"
 Fields = list[tuple[str, str]]
 #: Nodes named in one field, those with the most first.
 _SENDERS_SHOWN: Final = 10
@@ -101,13 +103,13 @@ def _drain(server: Server) -> Fields:
 def _cluster(server: Server) -> Fields:
     """Fields that the original's CLUSTER INFO, whose fields are fixed, does not have."""
     membership = server.node.membership
-    server.node.clocks.look(server.node.now_ms)
+    server.node.clocks.update(server.node.now_ms)
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
         ("cluster_twins", str(server.node.cluster.duplicate_ids())),
-        ("cluster_twin_messages", str(membership.standing.twin_messages)),
-        ("cluster_standing_aside", "yes" if membership.standing.aside else "no"),
+        ("cluster_twin_messages", str(membership.identity.duplicate_messages)),
+        ("cluster_standing_aside", "yes" if membership.identity.suspended else "no"),
         ("cluster_clock_ahead_seconds", f"{int(server.node.clocks.ahead_ms) / 1000:.3f}"),
         ("cluster_clocks_apart", str(server.node.clocks.count)),
         *_drain(server),
@@ -154,7 +156,8 @@ def _totals(server: Server) -> Fields:
         ("total_jobs_overflowed", str(totals.overflowed)),
         ("total_jobs_flushed", str(totals.flushed)),
         ("queued_jobs", str(totals.queued)),
-        ("jobs_in_hand", str(totals.in_hand)),
+        ("jobs_in_flight", str(totals.in_flight)),
+        ("jobs_in_hand", str(totals.in_flight)),  # the name in 1.0.0; goes with 2.0
         ("oldest_queued_job_age_seconds", str(max(0, waited_ms) // 1000)),
         ("reachable_nodes", str(len(node.membership.reachable))),
         ("maxmemory", str(node.memory.limit)),
@@ -239,6 +242,39 @@ def _calls(command: Command) -> str:
     total_us = float(command.ns) / 1000
     mean_us = total_us / float(command.calls)
     return f"calls={command.calls},usec={int(total_us)},usec_per_call={mean_us:.2f}"
+
+
+def protocol_stats(server: Server) -> list[tuple[str, ProtocolStats]]:
+    """Every protocol in use, RESP first. RESP is what the others leave of the totals, so that its
+    requests cost nothing more."""
+    stats = server.stats
+    resp = ProtocolStats()
+    resp.connected = len(server.clients)
+    resp.connections = stats.connections_received
+    resp.input_bytes = stats.net_input_bytes
+    resp.output_bytes = stats.net_output_bytes
+    resp.commands = stats.commands_processed
+    resp.errors = stats.errors
+    for other in stats.protocols.values():
+        resp.connected -= other.connected
+        resp.connections -= other.connections
+        resp.input_bytes -= other.input_bytes
+        resp.output_bytes -= other.output_bytes
+        resp.commands -= other.commands
+        resp.errors -= other.errors
+    return [(RESP, resp), *sorted(stats.protocols.items())]
+
+
+def protocol_fields(server: Server) -> list[tuple[str, str]]:
+    """The fields of INFO's section Protocols."""
+    return [
+        (
+            f"protocol_{name}",
+            f"connected={of.connected},connections={of.connections},commands={of.commands}"
+            f",errors={of.errors},input_bytes={of.input_bytes},output_bytes={of.output_bytes}",
+        )
+        for name, of in protocol_stats(server)
+    ]
 
 
 #: What the thresholds at 75 and 95 % of maxmemory mean.

@@ -8,9 +8,8 @@ from math import isfinite
 from typing import Final
 
 from disque_tx.commands.base.arguments import quoted, required_integer
-from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.base.readonly import shown_to_readers
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
 from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError

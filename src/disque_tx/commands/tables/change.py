@@ -25,7 +25,7 @@ def change(
     and when they cannot be saved.
     """
     node = server.node
-    if node.membership.standing.aside:
+    if node.membership.identity.suspended:
         raise identity_conflict_error()
     if not changes:
         return

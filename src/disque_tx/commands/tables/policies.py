@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.tables.change import change, repair
 from disque_tx.core.base.client import Client
 from disque_tx.core.policies.settings import SETTINGS

@@ -7,8 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import integer
-from disque_tx.commands.base.context import Server
-from disque_tx.commands.base.subcommands import ANY, Subcommand, run_subcommand
+from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.jobs.jobs import read_add_options
 from disque_tx.commands.tables.change import change, repair
 from disque_tx.commands.tables.schedulelists import list_schedules, row_of, write_row

@@ -44,6 +44,7 @@ class Adding:
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
+        self._notes = state.notes
         self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
@@ -87,7 +88,7 @@ class Adding:
         return self._ids.next_id(self._membership.myself.id, request.ttl_s, request.retry_s)
 
     def add_for(self, client_id: i64, request: AddRequest) -> Job:
-        """Add a job for a client that somebody else answers. It may still wait for its copies.
+        """Add a job for a client that somebody else answers. The job may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``client_id``: of the event, 0 for no client.
         """
@@ -98,11 +99,11 @@ class Adding:
         return job
 
     def add_instead(self, request: AddRequest, reason: i64) -> Job:
-        """Add a job that takes the place of another one. It may still wait for its copies.
+        """Add a job that takes the place of another one. The job may still wait for its copies.
 
         Raises ``CommandError`` as for a client. ``reason``: of the event.
         """
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         request.delay_s = max(request.delay_s, 0)  # it has waited
         job = self._new(request)
@@ -110,12 +111,12 @@ class Adding:
         return job
 
     def add_scheduled(self, request: AddRequest, id_start: bytes) -> Job:
-        """Add a job that no client asks for. It may still wait for its copies.
+        """Add a job that no client asks for. The job may still wait for its copies.
 
         ``id_start``: what its ID begins with, up to the TTL; empty for an ID as any other. If there
         is a job with that ID, it is returned. Raises ``CommandError`` as for a client.
         """
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         if self._memory.level() > 1:
             raise out_of_memory()
@@ -195,7 +196,7 @@ class Adding:
             self._outbox.events.added(job, request.ttl_s, reason, client_id, queued)
         note = request.note
         if note is not None:
-            self._jobs.notes.put(job.id, note)
+            self._notes.put(job.id, note)
             note.begins(job)
         if elsewhere == 0:
             self._keep(job)

@@ -131,7 +131,7 @@ class Fanout(Part, CopiesWatcher):
                 self._delivery.take_back(job, error)
             else:
                 self._totals.dropped += 1
-                self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
+                self._outbox.record_event(events.DELETED, job, events.NOT_REPLICATED)
                 self._peers.signal_holders(job, DELJOB, 0)
                 self._delivery.remove(job)
         self._answer(group, error)

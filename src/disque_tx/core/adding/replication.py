@@ -247,7 +247,7 @@ class Replication(Part):
         self._replicated(job, i64(len(job.nodes) - len(copies.unconfirmed)))
 
     def _replicated(self, job: Job, copies: i64) -> None:
-        self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
+        self._outbox.record_event(events.REPLICATED, job, events.NO_REASON, copies)
 
     def achieved(self, job: Job) -> None:
         """Activate a job that has enough copies, and answer its client (section 10.6)."""
@@ -269,7 +269,7 @@ class Replication(Part):
             job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, self._turn.now_ms + 1)
             self._jobs.set_whereabouts(job, DELAYED)
         else:
-            self._outbox.note(events.QUEUED, job)
+            self._outbox.record_event(events.QUEUED, job)
             self._delivery.first_queueing(job)
         self._jobs.reschedule(job)
         self._jobs.record(job)

@@ -30,7 +30,7 @@ class Client(Linked):
     ``addr`` and ``monitor_addr``: as CLIENT LIST and MONITOR show it. ``created_ms`` and
     ``seen_ms``: the node's steady clock. ``touched``: the client is in the outbox's list of
     clients with something to write; the runtime clears it. ``closing``: no further request is
-    executed, the connection closes once everything was written. ``doomed``: closes at once.
+    executed, the connection closes once everything was written. ``abort_now``: closes at once.
     ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
     ``reader``: it may read and change nothing.
     ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
@@ -58,7 +58,7 @@ class Client(Linked):
         "last_command",
         "refused",
         "closing",
-        "doomed",
+        "abort_now",
         "touched",
         "blocked",
         "blocked_queues",
@@ -88,7 +88,7 @@ class Client(Linked):
         self.last_command: bytes = b""
         self.refused: bool = False
         self.closing: bool = False
-        self.doomed: bool = False
+        self.abort_now: bool = False
         self.touched: bool = False
         self.blocked: i64 = NOT_BLOCKED
         self.blocked_queues: list[bytes] = []

@@ -32,13 +32,17 @@ class Outbox:
         self.hangups: list[Link] = []
         self.resolves: list[tuple[bytes, int]] = []
 
-    def note(self, kind: i64, job: JobRecord, reason: i64 = NO_REASON, number: i64 = 0) -> None:
+    def record_event(
+        self, kind: i64, job: JobRecord, reason: i64 = NO_REASON, number: i64 = 0
+    ) -> None:
         """Record that something happened to a job, if there is an event log."""
         if self.events is not None:
             self.events.job(kind, job, reason, number, -1)
 
-    def note_text(self, kind: i64, job: JobRecord, reason: i64, number: i64, text: bytes) -> None:
-        """As :meth:`note`, with a text (see ``EventSink.noted``), which may be empty."""
+    def record_event_text(
+        self, kind: i64, job: JobRecord, reason: i64, number: i64, text: bytes
+    ) -> None:
+        """Like :meth:`record_event`, with a text (see ``EventSink.noted``), which may be empty."""
         if self.events is not None:
             self.events.noted(kind, job, reason, number, -1, text)
 

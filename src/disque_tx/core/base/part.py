@@ -1,4 +1,6 @@
-"""A part of the node: something that has deadlines, or that is forgotten with all jobs."""
+"""A part of the node: something that has deadlines, or that is forgotten with all jobs; and the
+time of the turn, at which everything in it happens.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,17 @@ from mypy_extensions import i64
 
 #: What a part returns that has nothing to do at any time.
 NEVER_MS: Final = -1
+
+
+class Turn:
+    """``now_ms``: a steady clock, on which all deadlines lie. ``wall_us``: the time of day, in
+    microseconds since 1970, of which creation times and expiry times on disk are made."""
+
+    __slots__ = ("now_ms", "wall_us")
+
+    def __init__(self) -> None:
+        self.now_ms: i64 = 0
+        self.wall_us: i64 = 0
 
 
 class Part:

@@ -151,7 +151,8 @@ class Table(Generic[T]):
                 entry = entry.chain
 
     def scan(self, cursor: int) -> tuple[int, list[T]]:
-        """One step: the next cursor, 0 at the end, and the entries of the bucket at ``cursor``."""
+        """One step of a scan: the next cursor, 0 at the end, and the entries of the bucket at
+        ``cursor``."""
         position: i64 = cursor & _HASH_MASK
         hashed = _reversed(position)
         at = self._at(hashed)

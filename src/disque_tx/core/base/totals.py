@@ -1,7 +1,7 @@
 """What became of the jobs of a node, counted: INFO's section Totals.
 
-``queued``, ``in_hand``, ``in_backoff`` and ``loaded`` are gauges; the others count since the start,
-or since the last CONFIG RESETSTAT.
+``queued``, ``delayed``, ``in_flight``, ``in_backoff`` and ``loaded`` are gauges; the others count
+since the start, or since the last CONFIG RESETSTAT.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class Totals:
     jobs that ended because an earlier one has their key; ``keys_doubled``: jobs of which that is
     true, but which may have been delivered.
 
-    ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
-    neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
-    backoff. ``loaded``: jobs that came from the log, and of which nothing else is known yet.
+    ``queued``: jobs in queues. ``delayed``: jobs whose DELAY this node waits for. ``in_flight``:
+    jobs that a client of this node fetched and that are neither done nor queued here again.
+    ``in_backoff``: jobs that wait here for the end of a backoff. ``loaded``: jobs that came from
+    the log, and of which nothing else is known yet.
     """
 
     __slots__ = (
@@ -38,13 +39,14 @@ class Totals:
         "backoffs",
         "copied",
         "dead_letters",
+        "delayed",
         "delivered",
         "dropped",
         "evicted",
         "expired",
         "flushed",
         "in_backoff",
-        "in_hand",
+        "in_flight",
         "keys_doubled",
         "keys_dropped",
         "keys_refused",
@@ -59,11 +61,16 @@ class Totals:
     )
 
     def __init__(self) -> None:
+        self.clear()
+        self.reset()
+
+    def clear(self) -> None:
+        """Set the gauges to zero: no jobs are left."""
         self.queued: i64 = 0
-        self.in_hand: i64 = 0
+        self.delayed: i64 = 0
+        self.in_flight: i64 = 0
         self.in_backoff: i64 = 0
         self.loaded: i64 = 0
-        self.reset()
 
     def reset(self) -> None:
         """Count from zero again; gauges stay."""

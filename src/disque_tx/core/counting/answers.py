@@ -18,12 +18,12 @@ class Answer:
 
     __slots__ = ()
 
-    def take(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         """The result of one node, of this one if ``sender`` is empty; ``False`` if it is none."""
         raise NotImplementedError
 
     def next_words(self) -> list[bytes]:
-        """Another question to all nodes, which the results so far lead to; empty if none."""
+        """The next question to all nodes, which the results so far lead to; empty if none."""
         return []
 
     def write(self, replies: ReplySink, nodes: i64, missing: list[bytes], now_ms: i64) -> None:
@@ -39,7 +39,7 @@ class CountAnswer(Answer):
     def __init__(self, name: bytes) -> None:
         self._counts = QueueNumbers(name, [0] * len(NUMBERS))
 
-    def take(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         rows = rows_of(words)
         if rows is None or len(rows) != 1:
             return False
@@ -69,7 +69,7 @@ class ListAnswer(Answer):
         self._rows: dict[bytes, QueueNumbers] = {}
         self._names: list[bytes] = []
 
-    def take(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         counted = bool(self._names)
         rows = rows_of(words if counted else words[1:])
         if rows is None or len(rows) > max(self._request.count, len(self._names)):
@@ -126,7 +126,7 @@ class FlushAnswer(Answer):
         self._details: bool = details
         self._flushed: int = 0
 
-    def take(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         flushed = number_of(words[0]) if len(words) == 1 else -1
         if flushed < 0:
             return False

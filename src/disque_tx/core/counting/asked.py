@@ -123,7 +123,7 @@ class AskAnswer(Answer):
         self._mine = mine
         self._found: dict[bytes, list[bytes]] = {}
 
-    def take(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         if not is_reply(words):
             return False
         self._found[sender or self._mine] = words

@@ -1,4 +1,6 @@
-"""The counts of queues at this node: QCOUNT, and the rows of QLIST."""
+"""The counts of queues at this node, without a walk over their jobs: QCOUNT, the rows of QLIST, and
+the figures that listeners show.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,21 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.policies.settings import dead_queue
+from disque_tx.core.queues.queues import PAUSE_NAMES, Queue, Queues
 from disque_tx.core.state.state import State
 
 #: The numbers of a row, behind its name.
 NUMBERS: Final = (
-    *(b"queued", b"delayed", b"backoff", b"in-hand", b"dead", b"blocked-clients"),
+    *(b"queued", b"delayed", b"backoff", b"in-flight", b"dead", b"blocked-clients"),
     *(b"oldest-ms", b"in-per-s", b"out-per-s", b"loaded"),
 )
 #: The number that is no sum over nodes.
 _OLDEST: Final = 6
 #: Digits of a number that another node reports.
 _DIGITS_MAX: Final = 18
+_PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
+#: A row of figures: see :func:`queue_figures`.
+Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, int, int]
 
 
 class QueueNumbers:
@@ -44,7 +50,7 @@ class QueueNumbers:
             self.numbers[place] = max(mine, other) if place == _OLDEST else mine + other
 
     def words(self) -> list[bytes]:
-        """As words of a report: the name, and the numbers."""
+        """Words of a report: the name, and the numbers."""
         return [self.name, *[b"%d" % number for number in self.numbers]]
 
 
@@ -76,7 +82,7 @@ class QueueCounter:
     def __init__(self, state: State) -> None:
         self._turn = state.turn
         self._queues = state.queues
-        self._tallies = state.jobs.tallies
+        self._tallies = state.tallies
         self._policies = state.policies
 
     def of(self, name: bytes) -> QueueNumbers:
@@ -95,20 +101,20 @@ class QueueCounter:
             first = queue.jobs.first()
             if first is not None:
                 oldest_ms = now_ms - first.moved_ms
-        delayed, backoff, in_hand, loaded = self.elsewhere(name)
+        delayed, backoff, in_flight, loaded = self.elsewhere(name)
         numbers: list[int] = [
-            *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
+            *(queued, delayed, backoff, in_flight, self._dead(name), blocked),
             *(oldest_ms, in_milli, out_milli, loaded),
         ]
         return QueueNumbers(name, numbers)
 
     def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
-        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients,
+        """The jobs of a queue that are not in it: delayed, in backoff, in flight,
         loaded from the log."""
         tally = self._tallies.get(name)
         if tally is None:
             return 0, 0, 0, 0
-        return tally.delayed, tally.backoff, tally.in_hand, tally.loaded
+        return tally.delayed, tally.backoff, tally.in_flight, tally.loaded
 
     def _dead(self, name: bytes) -> i64:
         if len(name) > QUEUE_BYTES_MAX and self._tallies.get(name) is None:
@@ -116,3 +122,41 @@ class QueueCounter:
         policy = self._policies.of(name)
         queue = self._queues.get(dead_queue(name) if policy is None else policy.dead_queue)
         return 0 if queue is None else queue.jobs.size
+
+
+def scan_figures(
+    queues: Queues, counts: QueueCounter, cursor: i64, least: i64, now_ms: i64
+) -> tuple[int, list[Figures]]:
+    """The figures of at least ``least`` queues from this cursor on, and the next cursor."""
+    rows: list[Figures] = []
+    while True:
+        cursor, found = queues.table.scan(cursor)
+        for queue in found:
+            rows.append(queue_figures(queue, counts, now_ms))
+        if cursor == 0 or len(rows) >= least:
+            return int(cursor), rows
+
+
+def queue_figures(queue: Queue, counts: QueueCounter, now_ms: i64) -> Figures:
+    """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
+    first one has waited, seconds since it exists and since it was used, clients that wait, jobs
+    queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in
+    backoff, in flight, and loaded from the log."""
+    delayed, backoff, in_flight, loaded = counts.elsewhere(queue.name)
+    first = queue.jobs.first()
+    return (
+        queue.name,
+        queue.jobs.size,
+        0.0 if first is None else max(0, now_ms - first.moved_ms) / 1000,
+        int((now_ms - queue.created_ms) // 1000),
+        int((now_ms - queue.used_ms) // 1000),
+        queue.blocked(),
+        int(queue.jobs_in),
+        int(queue.jobs_out),
+        int(queue.import_rate(now_ms)),
+        _PAUSES[queue.paused],
+        int(delayed),
+        int(backoff),
+        int(in_flight),
+        int(loaded),
+    )

@@ -3,7 +3,7 @@
 1. Copies on other nodes end, too, as they do after ACKJOB.
 2. Queued jobs: as many as there were when the request came, oldest first.
 3. Others are looked for among all jobs of the node, unless the tally of the queue has none of them.
-4. Copies of jobs that are queued, delayed or in hand at another node are that node's to end; of
+4. Copies of jobs that are queued, delayed or in flight at another node are that node's to end; of
    jobs that came from the log, the node that counts them.
 """
 
@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.delivery.acks import Acks
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, RESUMING, Job
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE, RESUMING, Job
 from disque_tx.core.queues.endings import DELETED
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
@@ -25,21 +25,21 @@ from disque_tx.messages.records import ACTIVE
 FLUSH_QUEUED: Final = 1
 FLUSH_DELAYED: Final = 2
 FLUSH_BACKOFF: Final = 4
-FLUSH_IN_HAND: Final = 8
+FLUSH_IN_FLIGHT: Final = 8
 FLUSH_LOADED: Final = 16
 FLUSH_ANY: Final = 31
 FLUSH_STATES: Final = {
     b"queued": FLUSH_QUEUED,
     b"delayed": FLUSH_DELAYED,
     b"backoff": FLUSH_BACKOFF,
-    b"in-hand": FLUSH_IN_HAND,
+    b"in-flight": FLUSH_IN_FLIGHT,
     b"loaded": FLUSH_LOADED,
     b"any": FLUSH_ANY,
 }
 _BITS: Final = {
     DELAYED: FLUSH_DELAYED,
     BACKOFF: FLUSH_BACKOFF,
-    IN_HAND: FLUSH_IN_HAND,
+    IN_FLIGHT: FLUSH_IN_FLIGHT,
     LOADED: FLUSH_LOADED,
     RESUMING: FLUSH_LOADED,
 }
@@ -49,11 +49,12 @@ _SEEN_PER_SLICE: Final = 2_000
 
 
 class Flushing(ResultTask):
-    """Flushes one queue, whether anybody wants the result or not. Its result: how many jobs."""
+    """Flushes one queue, whether anybody wants the result or not. The result: how many jobs."""
 
     __slots__ = (
         "_acks",
         "_cursor",
+        "_endings",
         "_flushed",
         "_jobs",
         "_name",
@@ -61,6 +62,7 @@ class Flushing(ResultTask):
         "_queued_left",
         "_queues",
         "_states",
+        "_tallies",
         "_totals",
     )
 
@@ -72,6 +74,8 @@ class Flushing(ResultTask):
         self._name = name
         self._states = states
         self._jobs = state.jobs
+        self._endings = state.endings
+        self._tallies = state.tallies
         self._queues = state.queues
         self._outbox = state.outbox
         self._totals = state.totals
@@ -103,10 +107,10 @@ class Flushing(ResultTask):
             self._end(job)
 
     def _others_left(self) -> bool:
-        tally = self._jobs.tallies.get(self._name)
+        tally = self._tallies.get(self._name)
         if tally is None:
             return False
-        for place in (DELAYED, BACKOFF, IN_HAND, LOADED):
+        for place in (DELAYED, BACKOFF, IN_FLIGHT, LOADED):
             if self._states & _BITS[place] and tally.of(place) > 0:
                 return True
         return False
@@ -135,6 +139,6 @@ class Flushing(ResultTask):
     def _end(self, job: Job) -> None:
         self._flushed += 1
         self._totals.flushed += 1
-        self._outbox.note(events.DELETED, job, events.BY_FLUSH)
-        self._jobs.endings.note(job.id, DELETED)
+        self._outbox.record_event(events.DELETED, job, events.BY_FLUSH)
+        self._endings.will_end(job, DELETED)
         self._acks.end(job)

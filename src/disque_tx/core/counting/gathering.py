@@ -20,7 +20,7 @@ class _Others(Asker):
         self._gathering = gathering
 
     def answer(self, words: list[bytes], sender: bytes) -> bool:
-        return self._gathering.taken(words, sender)
+        return self._gathering.receive(words, sender)
 
     def all_answered(self, missing: list[bytes]) -> None:
         self._gathering.others_done(missing)
@@ -84,12 +84,12 @@ class AnswerGathering(ResultReceiver):
 
     def result(self, words: list[bytes]) -> None:
         self._here = False
-        self.taken(words, b"")
+        self.receive(words, b"")
         self._finish()
 
-    def taken(self, words: list[bytes], sender: bytes) -> bool:
+    def receive(self, words: list[bytes], sender: bytes) -> bool:
         """The result of one node, of this one if ``sender`` is empty; ``False`` if it is none."""
-        taken = self._answer.take(words, sender)
+        taken = self._answer.receive(words, sender)
         if taken:
             self._nodes += 1
         return taken

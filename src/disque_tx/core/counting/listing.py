@@ -58,7 +58,7 @@ def key_of(sort: i64, counts: QueueNumbers, now_ms: i64) -> Key:
 
 
 class QueueListing(ResultTask):
-    """One page. Its result: whether more follows, then the rows."""
+    """One page. The result: whether more follows, then the rows."""
 
     __slots__ = (
         "_counts",
@@ -78,7 +78,7 @@ class QueueListing(ResultTask):
         super().__init__(receiver)
         self._turn = state.turn
         self._queues = state.queues
-        self._tallies = state.jobs.tallies
+        self._tallies = state.tallies
         self._counts = counts
         self._request = request
         self._glob: Glob | None = Glob(request.pattern) if request.pattern else None
@@ -96,13 +96,13 @@ class QueueListing(ResultTask):
                 for tally in tallies:
                     if not tally.is_empty() and self._queues.get(tally.id) is None:
                         seen += self._price(tally.id)
-                        self._look(tally.id, None)
+                        self._consider(tally.id, None)
                 seen += len(tallies) + 1
             else:
                 self._cursor, queues = self._queues.table.scan(self._cursor)
                 for queue in queues:
                     seen += self._price(queue.name)
-                    self._look(queue.name, queue)
+                    self._consider(queue.name, queue)
                 seen += 1
             if self._cursor == 0:
                 if self._in_tallies:
@@ -115,7 +115,7 @@ class QueueListing(ResultTask):
         """What it takes to look at this name, in short names."""
         return 1 if self._glob is None else self._glob.price(len(name))
 
-    def _look(self, name: bytes, queue: Queue | None) -> None:
+    def _consider(self, name: bytes, queue: Queue | None) -> None:
         request = self._request
         glob = self._glob
         if glob is not None and not glob.matches(name):

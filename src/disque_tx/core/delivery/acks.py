@@ -55,6 +55,8 @@ class Acks:
         self._random = state.random
         self._totals = state.totals
         self._handovers = state.handovers
+        self._endings = state.endings
+        self._keys_by_job = state.keys_by_job
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -113,13 +115,12 @@ class Acks:
         if job.state != ACKED and job.state != WAIT_REPL:
             if reason == events.BY_COMMAND:
                 self._totals.dropped += 1
-            self._outbox.note(events.DELETED, job, reason)
+            self._outbox.record_event(events.DELETED, job, reason)
         self._delivery.remove(job)
 
     def _count(self, kind: i64, job: Job) -> None:
         self._totals.acked += 1
-        if self._jobs.endings.watched:
-            self._jobs.endings.note(job.id, ACKNOWLEDGED)
+        self._endings.will_end(job, ACKNOWLEDGED)
         sink = self._outbox.events
         if sink is not None:
             sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, self._turn.now_ms))
@@ -143,7 +144,7 @@ class Acks:
         )
         job.expire_ms = self._turn.now_ms + life_s * 1000
         job.dummy = True
-        self._outbox.note(events.ACKED, job, events.NOT_HELD)
+        self._outbox.record_event(events.ACKED, job, events.NOT_HELD)
         self._jobs.acknowledge(job)
         self._jobs.add(job)
         self._schedule(job)
@@ -188,7 +189,7 @@ class Acks:
         known = self._known_holders(job)
         for node in missing:
             if _made(node, job) and not self._peers.reaches(node):
-                self._jobs.keys_by_job.unconfirmed(job_id)
+                self._keys_by_job.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
 
@@ -199,7 +200,7 @@ class Acks:
 
     def _believes_alone(self, job: Job, node: bytes) -> bool:
         """Whether it may be an original that made the job and, since a restart, knows of no other
-        holder. It would crash if it confirmed, and then waited for us (section 19)."""
+        holder. The original would crash if it confirmed, and then waited for us (section 19)."""
         entry = self._peers.entry(node)
         return entry is not None and not entry.numbers and _made(node, job)
 
@@ -304,8 +305,8 @@ class Acks:
             if self._missing(job):
                 return
         self._handovers.done(job, self._turn.now_ms)
-        if self._jobs.endings.watched and job.held:
-            self._jobs.endings.note(job.id, MOVED)  # it lives on where it was queued
+        if job.held:
+            self._endings.will_end(job, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)
 
 

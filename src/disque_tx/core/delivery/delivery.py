@@ -67,6 +67,8 @@ class Delivery:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._counters = state.counters
+        self._endings = state.endings
         self._policies = state.policies
         self._limits = state.limits
         self._matching = state.matching
@@ -115,7 +117,7 @@ class Delivery:
     def enqueue_counted(self, job: Job, cause: i64) -> None:
         """Put an active job, whose return has been counted and made known, into its queue."""
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
-        self._outbox.note(kind, job, cause)
+        self._outbox.record_event(kind, job, cause)
         job.flags |= BCAST_QUEUED
         if cause == events.BY_RETRY:
             self._totals.requeued += 1
@@ -138,15 +140,15 @@ class Delivery:
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, COUNTER_MAX)
         if why & (INCR_NACKS | INCR_DELIV):
-            self._jobs.counters.changed(job)
+            self._counters.changed(job)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
-        """Another node gives a job that is known here: its counters may include deliveries and
-        NACKs by nodes that do not know that this one has the job, too."""
+        """Merge counters of a job that another node gives and that is known here: they may include
+        deliveries and NACKs by nodes that do not know that this one has the job, too."""
         if record.nacks > job.nacks or record.deliveries > job.deliveries:
             job.nacks = max(job.nacks, record.nacks)
             job.deliveries = max(job.deliveries, record.deliveries)
-            self._jobs.counters.changed(job)
+            self._counters.changed(job)
 
     def send_queued(self, job: Job, why: i64, by_retry: bool = False) -> None:
         """Notify the other holders that this node has the job in its queue."""
@@ -263,7 +265,7 @@ class Delivery:
         """Forget a job that waits for copies, here and, as far as possible, on the nodes that got
         one; ``error`` is for its client."""
         self._totals.dropped += 1
-        self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
+        self._outbox.record_event(events.DELETED, job, events.NOT_REPLICATED)
         self._peers.signal_holders(job, bustypes.DELJOB, 0)
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
@@ -302,9 +304,8 @@ class Delivery:
 
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
-        self._outbox.note(events.EXPIRED, job)
-        if self._jobs.endings.watched:
-            self._jobs.endings.note(job.id, endings.EXPIRED)
+        self._outbox.record_event(events.EXPIRED, job)
+        self._endings.will_end(job, endings.EXPIRED)
 
     def postpone(self, job: Job) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""

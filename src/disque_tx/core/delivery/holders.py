@@ -21,7 +21,7 @@ from mypy_extensions import i64
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import Delivery
-from disque_tx.core.jobs.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
+from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, LOADED, NOWHERE, Job
 from disque_tx.core.state.state import State
 from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, JobSignal
@@ -109,10 +109,10 @@ class Holders:
             if job.retry_s == 0:
                 return  # it would never come back
             self._delivery.dequeue(job)
-        if queued_there and (job.place == DELAYED or job.place == IN_HAND):
+        if queued_there and (job.place == DELAYED or job.place == IN_FLIGHT):
             self._jobs.set_whereabouts(job, NOWHERE)  # the sender counts it now
         elif job.place >= LOADED:
-            self._jobs.set_whereabouts(job, NOWHERE)  # the sender has it in its queue, or in hand
+            self._jobs.set_whereabouts(job, NOWHERE)  # the sender has it in its queue, or in flight
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job)
             job.retried = by_retry

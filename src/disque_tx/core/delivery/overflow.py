@@ -48,7 +48,7 @@ class Overflow(SlicedTask):
         self._slices = state.slices
         self._delivery = delivery
         self._acks = acks
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._left: i64 = 0
 
     def run(self) -> None:
@@ -77,7 +77,7 @@ class Overflow(SlicedTask):
             job = queue.jobs.first()
             assert job is not None
             self._totals.overflowed += 1
-            self._outbox.note(events.DELETED, job, events.OVERFLOW)
-            self._endings.note(job.id, DELETED)
+            self._outbox.record_event(events.DELETED, job, events.OVERFLOW)
+            self._endings.will_end(job, DELETED)
             self._acks.end(job)
         return True

@@ -54,7 +54,7 @@ class Serving(Part):
                 self._serve_one(next(iter(selector.clients)), chosen)
 
     def _serve_one(self, client: Client, queue: Queue) -> None:
-        if client.doomed:  # the answer would not be read
+        if client.abort_now:  # the answer would not be read
             self._waiters.leave(client)
             return
         job = self._delivery.fetch(queue)

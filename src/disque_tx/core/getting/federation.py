@@ -74,6 +74,7 @@ class Federation(Part):
         self.wanting: Schedule[Queue] = Schedule()
         self.handovers = state.handovers
         self._jobs = state.jobs
+        self._endings = state.endings
         self._queues = state.queues
         self._delivery = delivery
         self._arrivals = arrivals
@@ -209,8 +210,7 @@ class Federation(Part):
             message.mflags = parcel.mflags
             self._peers.send_once(parcel.receiver, message)
         for job in parcel.moved:
-            if self._jobs.endings.watched:
-                self._jobs.endings.note(job.id, MOVED)
+            self._endings.will_end(job, MOVED)
             self._delivery.remove(job)
 
     # -- taking ------------------------------------------------------------------------------

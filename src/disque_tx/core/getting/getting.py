@@ -77,7 +77,7 @@ class Getting(Part):
     ) -> None:
         """Answer with jobs of these queues, or block the client. Raises ``CommandError`` for names
         that are too long."""
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         for name in names:
             self._queues.check(name)
@@ -97,7 +97,7 @@ class Getting(Part):
     def get_matching(self, client: Client, request: GetRequest) -> None:
         """Answer with jobs of the queues that are named or match, or block the client. Raises
         ``CommandError`` for names and patterns that cannot be used."""
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         for name in request.names:
             self._queues.check(name)

@@ -49,7 +49,7 @@ class ListenerLeases:
     def take(self, client: Client, names: list[bytes]) -> Job | None:
         """Give the client the job that comes first in all of these queues, with a lease. ``None``
         when there is none; ``CommandError`` when this node must not deliver."""
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         while True:
             queue = self._best(names)
@@ -88,7 +88,7 @@ class ListenerLeases:
         return best
 
     def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
-        """Let the client wait for a job of these queues, 0 for ever. Whoever gets one calls
+        """Let the client wait for a job of these queues, 0 forever. Whoever gets one calls
         :meth:`renew`."""
         if self._membership.leaving:
             raise leaving()
@@ -99,7 +99,7 @@ class ListenerLeases:
     def take_this(self, client: Client, job: Job) -> bool:
         """Give the client this very job, with a lease: one that is queued, delayed or held back;
         ``False`` for any other one."""
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         if job.expire_ms <= self._turn.now_ms:
             return False

@@ -60,7 +60,7 @@ class Receivers(LinkWatcher):
     def links_changed(self) -> None:
         """Notice nodes that came or went, and whether this node may have jobs."""
         membership = self._membership
-        stopped = membership.leaving or membership.standing.aside or self._memory.is_full()
+        stopped = membership.leaving or membership.identity.suspended or self._memory.is_full()
         found: dict[bytes, Receiver] = {}
         new = self.stopped and not stopped
         if membership.features & CAN_DEMAND:

@@ -146,9 +146,9 @@ class Supplying(Part, LinkWatcher):
         """Jobs that wait for a link to a node are given when the node tells once more."""
 
     def link_lost(self, link: Link) -> None:
-        record = self._records.get(link.speaker)
+        record = self._records.get(link.peer_id)
         if record is not None and record.link is link:
-            self._forget(link.speaker)
+            self._forget(link.peer_id)
 
     # -- giving ------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class Unblocking(Part):
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._moves = moves
         self._keys = keys
 
@@ -90,8 +90,8 @@ class Unblocking(Part):
         """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
         other nodes (section 12.3).
 
-        Those that wait for copies get them: a leaving node keeps none itself. Neither does it stop
-        moving jobs.
+        Clients that wait for copies get them: a leaving node keeps none itself. Neither does it
+        stop moving jobs.
         """
         waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
         for client in waiting[:limit]:

@@ -5,7 +5,7 @@
 2. They are recorded only where a policy makes something of them (``max-deliveries``,
    ``retry-delay``): an original does not load a log with such records.
 3. So a crash loses the changes of the last second at most, and a job is delivered once or twice
-   more than ``max-deliveries`` allows, but not for ever.
+   more than ``max-deliveries`` allows, but not forever.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.policies.policies import Policies
 from disque_tx.messages.records import ACTIVE, QUEUED
 
@@ -24,7 +25,7 @@ from disque_tx.messages.records import ACTIVE, QUEUED
 _LATE_MS: Final = 1_000
 
 
-class Counters:
+class Counters(JobObserver):
     """The changes that are not recorded yet. ``table``: the jobs of the node."""
 
     __slots__ = ("_changed", "_due_ms", "_outbox", "_policies", "_table")
@@ -53,7 +54,7 @@ class Counters:
             job = self._table.get(job_id)
             if job is not None and (job.state == ACTIVE or job.state == QUEUED):
                 log.count_job(job_id, job.nacks, job.deliveries)
-        self.clear()
+        self._clear()
 
     def record_late(self, now_ms: i64) -> None:
         """Record all changes, if they have waited for a second."""
@@ -64,7 +65,9 @@ class Counters:
         elif now_ms >= self._due_ms:
             self.record()
 
-    def clear(self) -> None:
-        """Forget all counters that were to be recorded."""
+    def all_forgotten(self, jobs: Table[Job]) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self._changed.clear()
         self._due_ms = -1

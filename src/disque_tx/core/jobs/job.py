@@ -34,7 +34,7 @@ ACK: Final = 2
 NOWHERE: Final = 0
 DELAYED: Final = 1
 BACKOFF: Final = 2
-IN_HAND: Final = 3
+IN_FLIGHT: Final = 3
 #: From here on: from the log, and nothing else is known of it yet.
 LOADED: Final = 4
 RESUMING: Final = 5
@@ -74,7 +74,7 @@ class Job(JobRecord):
     began because the one before it was over, here or at another holder. ``place``: what it is
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
     it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.delivery.backoff`),
-    ``IN_HAND`` if a client of this node fetched it, and it is neither done nor queued here again,
+    ``IN_FLIGHT`` if a client of this node fetched it, and it is neither done nor queued here again,
     ``LOADED`` if it came from the log, and waits for its RETRY or for a message about it,
     ``RESUMING`` if it also was in this node's queue when the node stopped, and goes back there soon
     (see :mod:`disque_tx.core.recovery`), else ``NOWHERE``; changed by :class:`JobStore` only.
@@ -126,9 +126,9 @@ class Job(JobRecord):
         self.moved_ms: i64 = 0
 
     @property
-    def in_hand(self) -> bool:
+    def in_flight(self) -> bool:
         """Whether a client of this node works on it, as far as this node knows."""
-        return self.place == IN_HAND
+        return self.place == IN_FLIGHT
 
     @property
     def backoff(self) -> bool:

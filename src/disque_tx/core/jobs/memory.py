@@ -33,13 +33,13 @@ class Memory:
         self.peak: i64 = 0
         self.limit: i64 = 0
 
-    def take(self, size: i64) -> None:
+    def add(self, size: i64) -> None:
         """Count ``size`` more bytes."""
         self.used += size
         if self.used > self.peak:
             self.peak = self.used
 
-    def give(self, size: i64) -> None:
+    def subtract(self, size: i64) -> None:
         """Count ``size`` bytes less."""
         self.used -= size
 

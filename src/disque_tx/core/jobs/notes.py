@@ -14,8 +14,11 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.errors import LocalError
 from disque_tx.messages.records import NOTE_BYTES_MAX, OWNER_BYTES_MAX
 
@@ -50,14 +53,15 @@ class Note:
 NoteReader = Callable[[Job, bytes], Note | None]
 
 
-class Notes:
-    """By job ID. ``by_job``: all of them."""
+class Notes(JobObserver):
+    """The notes about jobs. ``by_job``: all of them, by job ID."""
 
-    __slots__ = ("_memory", "_readers", "by_job")
+    __slots__ = ("_memory", "_outbox", "_readers", "by_job")
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, outbox: Outbox) -> None:
         self.by_job: dict[bytes, Note] = {}
         self._memory = memory
+        self._outbox = outbox
         self._readers: dict[bytes, NoteReader] = {}
 
     def get(self, job_id: bytes) -> Note | None:
@@ -67,26 +71,48 @@ class Notes:
     def put(self, job_id: bytes, note: Note) -> None:
         """Keep a note about a job, instead of any other one."""
         if job_id not in self.by_job:
-            self._memory.take(_ENTRY_BYTES)
+            self._memory.add(_ENTRY_BYTES)
         self.by_job[job_id] = note
 
     def drop(self, job_id: bytes) -> None:
         """Keep no note about this job."""
         if self.by_job.pop(job_id, None) is not None:
-            self._memory.give(_ENTRY_BYTES)
+            self._memory.subtract(_ENTRY_BYTES)
 
-    def moved(self, job: Job, was: i64) -> None:
-        """The place of a job changed."""
-        note = self.by_job.get(job.id)
-        if note is not None:
-            note.moved(job, was)
+    def record(self, job_id: bytes, note: Note) -> None:
+        """Write down what a note about a recorded job says now."""
+        if self._outbox.log is not None:
+            self._outbox.log.note_job(job_id, note.owner, checked(note))
 
-    def ended(self, job: Job) -> None:
-        """A job is done, or forgotten here."""
-        note = self.by_job.pop(job.id, None)
-        if note is not None:
-            self._memory.give(_ENTRY_BYTES)
-            note.ended(job)
+    def job_recorded(self, job: Job) -> None:
+        if self.by_job:
+            note = self.by_job.get(job.id)
+            if note is not None:
+                self.record(job.id, note)
+
+    def job_moved(self, job: Job, was: i64) -> None:
+        if self.by_job:
+            note = self.by_job.get(job.id)
+            if note is not None:
+                note.moved(job, was)
+
+    def job_acknowledged(self, job: Job) -> None:
+        self._end(job)
+
+    def job_gone(self, job: Job) -> None:
+        self._end(job)
+
+    def all_forgotten(self, jobs: Table[Job]) -> None:
+        if self.by_job:
+            for job in jobs.values():
+                self._end(job)
+
+    def _end(self, job: Job) -> None:
+        if self.by_job:
+            note = self.by_job.pop(job.id, None)
+            if note is not None:
+                self._memory.subtract(_ENTRY_BYTES)
+                note.ended(job)
 
     def read_by(
         self, owner: bytes, reader: NoteReader, find: Callable[[bytes], Job | None]

@@ -10,7 +10,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.table import Table
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.jobs.observer import JobObserver
 
 #: Bytes of one text.
 REASON_BYTES_MAX: Final = 1_024
@@ -21,8 +24,8 @@ _ENTRY_BYTES: Final = 275
 _ONE_LINE: Final = bytes.maketrans(b"\r\n\0", b"   ")
 
 
-class Reasons:
-    """By job ID. ``kept``: there is at least one. ``limit``: how many at the
+class Reasons(JobObserver):
+    """The reasons by job ID. ``kept``: there is at least one. ``limit``: how many at the
     most. ``used``: bytes counted."""
 
     __slots__ = ("_memory", "_texts", "kept", "limit", "used")
@@ -49,7 +52,7 @@ class Reasons:
         text = text[:REASON_BYTES_MAX].translate(_ONE_LINE)
         self._texts[job_id] = text
         self.used += _ENTRY_BYTES + len(text)
-        self._memory.take(_ENTRY_BYTES + len(text))
+        self._memory.add(_ENTRY_BYTES + len(text))
         self.kept = True
 
     def forget(self, job_id: bytes) -> None:
@@ -57,12 +60,19 @@ class Reasons:
         text = self._texts.pop(job_id, None)
         if text is not None:
             self.used -= _ENTRY_BYTES + len(text)
-            self._memory.give(_ENTRY_BYTES + len(text))
+            self._memory.subtract(_ENTRY_BYTES + len(text))
             self.kept = bool(self._texts)
 
-    def clear(self) -> None:
-        """All jobs are gone."""
-        self._memory.give(self.used)
+    def job_acknowledged(self, job: Job) -> None:
+        if self.kept:
+            self.forget(job.id)
+
+    def job_gone(self, job: Job) -> None:
+        if self.kept:
+            self.forget(job.id)
+
+    def all_forgotten(self, jobs: Table[Job]) -> None:
+        self._memory.subtract(self.used)
         self.used = 0
         self._texts.clear()
         self.kept = False

@@ -43,10 +43,10 @@ class DoneJobs:
         if self.has(job_id):
             return
         if len(self._newer) >= DONE_MAX // 2:
-            self._memory.give(DONE_BYTES * len(self._older))
+            self._memory.subtract(DONE_BYTES * len(self._older))
             self._older = self._newer
             self._newer = {}
-        self._memory.take(DONE_BYTES)
+        self._memory.add(DONE_BYTES)
         self._newer[job_id] = int(now_ms)
 
     def since(self, at_ms: i64) -> list[bytes]:
@@ -58,6 +58,6 @@ class DoneJobs:
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._memory.give(DONE_BYTES * len(self))
+        self._memory.subtract(DONE_BYTES * len(self))
         self._older.clear()
         self._newer.clear()

@@ -22,8 +22,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.slices import SlicedTask, SlicedWork
-from disque_tx.core.base.turn import Turn
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
 from disque_tx.core.keys.reservation import Reservations, left, made_by
@@ -113,7 +113,7 @@ class KeeperMap:
         """Whether no other node keeps keys."""
         return len(self.nodes) < 2
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Notice nodes that came or went; to be called whenever it matters."""
         now_ms = self._turn.now_ms
         membership = self._membership

@@ -1,6 +1,6 @@
 """Which jobs have keys: what the store of jobs has to know, to report their ends.
 
-This is on the way of every job that ends, so without keys it costs one test of ``by_job``.
+Every job that ends comes here, so without keys that costs one test of ``by_job``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr, u8
 
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.messages.records import ACKED, DELIVERED, Linked
 
 # How certain it is that a job has ended.
@@ -56,7 +57,7 @@ class Reservation(Linked):
         self.born_ms: i64 = 0
 
 
-class KeysByJob:
+class KeysByJob(JobObserver):
     """``by_job``: keys by the IDs of their jobs. ``ended``: IDs of jobs that have ended, until this
     is read, and how certain that is: of jobs with keys that this node knows, and of those whose
     keys others may know."""
@@ -67,19 +68,16 @@ class KeysByJob:
         self.by_job: dict[bytes, Reservation] = {}
         self.ended: list[tuple[bytes, int]] = []
 
-    def acknowledged(self, job_id: bytes) -> None:
-        """The job is done."""
-        if job_id in self.by_job:
-            self.ended.append((job_id, CERTAIN))
+    def job_acknowledged(self, job: Job) -> None:
+        if self.by_job and job.id in self.by_job:
+            self.ended.append((job.id, CERTAIN))
 
     def unconfirmed(self, job_id: bytes) -> None:
         """The job is done, and the node that made it cannot be reached: others free its key."""
         self.ended.append((job_id, ANNOUNCED))
 
-    def gone(self, job: Job) -> None:
-        """The job is not known here any more."""
-        job_id = job.id
-        if job_id in self.by_job:
+    def job_gone(self, job: Job) -> None:
+        if self.by_job and job.id in self.by_job:
             moved = job.retry_s == 0 and job.flags & DELIVERED != 0
             certain = job.state == ACKED or (len(job.nodes) < 2 and not moved)
-            self.ended.append((job_id, CERTAIN if certain else DOUBTFUL))
+            self.ended.append((job.id, CERTAIN if certain else DOUBTFUL))

@@ -72,31 +72,31 @@ class Reservations:
         found.born_ms = entry.born_ms
         self.by_key[found.key] = found
         self._keys_by_job.by_job[found.job_id] = found
-        self._memory.take(KEY_BYTES + len(found.key))
+        self._memory.add(KEY_BYTES + len(found.key))
         self._plan(found)
         self._record(found)
         return found
 
-    def take(self, entry: KeyEntry, now_ms: i64) -> Reservation:
+    def store(self, entry: KeyEntry, now_ms: i64) -> Reservation:
         """Keep a key that is not known here."""
         found = self.new(entry, now_ms)
-        self.look_later(found, now_ms)
+        self.schedule_check(found, now_ms)
         return found
 
-    def look_later(self, found: Reservation, now_ms: i64) -> None:
+    def schedule_check(self, found: Reservation, now_ms: i64) -> None:
         """A keeper looks from time to time whether the job exists; its maker gets to know."""
         if found.state == ENDED:
-            self.look_at(found, 0)
+            self.check_at(found, 0)
         elif not found.maker:
             pause_ms = _RESERVED_MS if found.state == RESERVED else _HELD_MS
-            self.look_at(found, now_ms + pause_ms)
+            self.check_at(found, now_ms + pause_ms)
 
     def changed(self, found: Reservation) -> None:
         """Schedule and log a reservation whose state or times have changed."""
         self._plan(found)
         self._record(found)
 
-    def look_at(self, found: Reservation, at_ms: i64) -> None:
+    def check_at(self, found: Reservation, at_ms: i64) -> None:
         """Schedule a check of the reservation at this time, if it does not end before; 0 for no
         check."""
         found.check_ms = at_ms
@@ -142,7 +142,7 @@ class Reservations:
         if self._keys_by_job.by_job.get(found.job_id) is found:
             del self._keys_by_job.by_job[found.job_id]
         self._schedule.remove(found)
-        self._memory.give(KEY_BYTES + len(found.key))
+        self._memory.subtract(KEY_BYTES + len(found.key))
         if self._outbox.log is not None and found.state != RESERVED:
             self._outbox.log.free_key(found.key)
 

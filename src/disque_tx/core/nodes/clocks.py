@@ -56,7 +56,7 @@ class Clocks:
         """How many nodes have clocks that are apart, this one among them."""
         return len(self.apart) + (1 if self.ahead_ms else 0)
 
-    def look(self, now_ms: i64) -> None:
+    def update(self, now_ms: i64) -> None:
         """Compare the clocks, unless that was done a moment ago."""
         moved_ms = self._membership.unix_ms - self._unix_ms
         recent = self._looked_ms >= 0 and now_ms - self._looked_ms < _LOOK_MS
@@ -87,7 +87,7 @@ class Clocks:
                 self.confirmed = True
 
 
-def note(entry: NodeEntry, clock_ms: i64, now_ms: i64) -> None:
+def record(entry: NodeEntry, clock_ms: i64, now_ms: i64) -> None:
     """A PONG of the node says what its clock shows, in unix milliseconds; 0 for nothing. To be
     called before the PING that it answers is forgotten."""
     if not 0 < clock_ms < _TIME_END or entry.ping_sent_ms == 0:

@@ -32,7 +32,7 @@ START_SPAN: Final = 1 << 26
 #: message is on its way.
 _CERTAIN_MS: Final = 1_000
 #: Message flag of PING and PONG, of ours: another process also uses your ID.
-TWIN: Final = 128
+DUPLICATE_ID: Final = 128
 
 
 def same_start(one: i64, other: i64) -> bool:
@@ -41,7 +41,7 @@ def same_start(one: i64, other: i64) -> bool:
     return -START_SPAN < apart < START_SPAN
 
 
-def note_number(entry: NodeEntry, link: Link, number: i64) -> None:
+def record_number(entry: NodeEntry, link: Link, number: i64) -> None:
     """The node made ``link`` to this one, and gave its number (0: an original)."""
     link.number = number
     if number > entry.newest_link or not same_start(number, entry.newest_link):
@@ -57,8 +57,10 @@ def is_replaced(entry: NodeEntry, link: Link) -> bool:
 
 def has_duplicate(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     """Whether another process than the node used its ID lately."""
-    certain = entry.twin_ms - entry.twin_first_ms >= _CERTAIN_MS
-    return entry.twin_first_ms > 0 and certain and now_ms - entry.twin_ms < node_timeout_ms
+    certain = entry.duplicate_ms - entry.duplicate_first_ms >= _CERTAIN_MS
+    return (
+        entry.duplicate_first_ms > 0 and certain and now_ms - entry.duplicate_ms < node_timeout_ms
+    )
 
 
 def is_that_node(
@@ -68,10 +70,10 @@ def is_that_node(
 
     ``start``: the number that it sends. ``moved``: its address is another one than the node's.
     """
-    link.muted = not _believed(entry, start, moved, now_ms, node_timeout_ms)
-    if link.muted:
-        entry.twin_ip = link.peer_ip
-    return not link.muted
+    link.ignored = not _believed(entry, start, moved, now_ms, node_timeout_ms)
+    if link.ignored:
+        entry.duplicate_ip = link.peer_ip
+    return not link.ignored
 
 
 def _believed(entry: NodeEntry, start: i64, moved: bool, now_ms: i64, node_timeout_ms: i64) -> bool:
@@ -81,27 +83,27 @@ def _believed(entry: NodeEntry, start: i64, moved: bool, now_ms: i64, node_timeo
         entry.start = start
         entry.start_seen_ms = now_ms
         return True
-    former = same_start(start, entry.twin_start)
+    former = same_start(start, entry.duplicate_start)
     gone = entry.link is None or now_ms - entry.start_seen_ms > node_timeout_ms
     if gone or not (moved or former):
-        _take(entry, start, now_ms)
+        _accept(entry, start, now_ms)
         return True
-    if not former or now_ms - entry.twin_ms > node_timeout_ms:
-        entry.twin_first_ms = now_ms
-    entry.twin_start = start
-    entry.twin_ms = now_ms
+    if not former or now_ms - entry.duplicate_ms > node_timeout_ms:
+        entry.duplicate_first_ms = now_ms
+    entry.duplicate_start = start
+    entry.duplicate_ms = now_ms
     if start < entry.start and has_duplicate(entry, now_ms, node_timeout_ms):
-        first_ms = entry.twin_first_ms
-        _take(entry, start, now_ms)
-        entry.twin_first_ms, entry.twin_ms = first_ms, now_ms
+        first_ms = entry.duplicate_first_ms
+        _accept(entry, start, now_ms)
+        entry.duplicate_first_ms, entry.duplicate_ms = first_ms, now_ms
         return True
     return False
 
 
-def _take(entry: NodeEntry, start: i64, now_ms: i64) -> None:
+def _accept(entry: NodeEntry, start: i64, now_ms: i64) -> None:
     """This start is the node now; should the earlier one send again, both are alive."""
-    entry.twin_start = entry.start
-    entry.twin_first_ms = entry.twin_ms = 0
+    entry.duplicate_start = entry.start
+    entry.duplicate_first_ms = entry.duplicate_ms = 0
     entry.start = start
     entry.start_seen_ms = now_ms
 
@@ -109,21 +111,29 @@ def _take(entry: NodeEntry, start: i64, now_ms: i64) -> None:
 class IdentityConflict:
     """What this process knows of others that use its own ID.
 
-    ``start``: the number from which it numbers its connections. ``aside``: it must not serve.
-    ``doubled``: there was a sign of another one lately. ``twin_ip``: its address, as far as known.
-    ``twin_messages``: how many showed one.
+    ``start``: the number from which it numbers its connections. ``suspended``: it must not serve.
+    ``contested``: there was a sign of another one lately. ``duplicate_ip``: its address, as far as
+    known. ``duplicate_messages``: how many showed one.
     """
 
-    __slots__ = ("aside", "doubled", "twin_messages", "start", "twin_ip", "_aside_ms", "_twin_ms")
+    __slots__ = (
+        "suspended",
+        "contested",
+        "duplicate_messages",
+        "start",
+        "duplicate_ip",
+        "_suspended_ms",
+        "_contested_ms",
+    )
 
     def __init__(self) -> None:
         self.start: i64 = 0
-        self.aside: bool = False
-        self.twin_ip: bytes = b""
-        self.doubled: bool = False
-        self.twin_messages: i64 = 0
-        self._twin_ms: i64 = 0
-        self._aside_ms: i64 = 0
+        self.suspended: bool = False
+        self.duplicate_ip: bytes = b""
+        self.contested: bool = False
+        self.duplicate_messages: i64 = 0
+        self._contested_ms: i64 = 0
+        self._suspended_ms: i64 = 0
 
     def receive(self, message: Gossip, now_ms: i64) -> None:
         """A heartbeat shows which start its sender takes for this node."""
@@ -131,30 +141,30 @@ class IdentityConflict:
             return
         other = message.serial != 0 and not same_start(message.serial, self.start)
         if other and message.serial < self.start:
-            self.aside = True
-            self._aside_ms = now_ms
-        if other or message.mflags & TWIN:
-            self._note(now_ms)
+            self.suspended = True
+            self._suspended_ms = now_ms
+        if other or message.mflags & DUPLICATE_ID:
+            self._contest(now_ms)
 
-    def met(self, link: Link, message: Gossip, now_ms: i64) -> bool:
+    def own_id_seen(self, link: Link, message: Gossip, now_ms: i64) -> bool:
         """A message under this node's ID arrived; whether it is from another process."""
         other = message.epoch != 0 and not same_start(message.epoch, self.start)
         if other:
-            self._note(now_ms)
-            self.twin_ip = link.peer_ip
+            self._contest(now_ms)
+            self.duplicate_ip = link.peer_ip
         return other
 
-    def _note(self, now_ms: i64) -> None:
-        self.twin_messages += 1
-        self.doubled = True
-        self._twin_ms = now_ms
+    def _contest(self, now_ms: i64) -> None:
+        self.duplicate_messages += 1
+        self.contested = True
+        self._contested_ms = now_ms
 
     def tick(self, now_ms: i64, node_timeout_ms: i64) -> None:
         """Take part again when no node objects any more."""
-        if self.aside and now_ms - self._aside_ms > node_timeout_ms:
-            self.aside = False
-        if self.doubled and now_ms - self._twin_ms > node_timeout_ms:
-            self.doubled = False
+        if self.suspended and now_ms - self._suspended_ms > node_timeout_ms:
+            self.suspended = False
+        if self.contested and now_ms - self._contested_ms > node_timeout_ms:
+            self.contested = False
 
 
 def identity_conflict_error() -> CommandError:

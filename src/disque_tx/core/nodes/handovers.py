@@ -23,7 +23,7 @@ GIVEN_MAX: Final = 10_000
 
 
 class RecentHandovers:
-    """By the ID of a job: who got it, and when. ``limit``: jobs remembered."""
+    """The handovers by the ID of a job: who got it, and when. ``limit``: jobs remembered."""
 
     def __init__(self, peers: Peers) -> None:
         self.limit: i64 = GIVEN_MAX

@@ -21,7 +21,7 @@ from disque_tx.core.nodes.addresses import (
     ports_usable,
     short_bus_port,
 )
-from disque_tx.core.nodes.duplicateids import is_that_node, note_number
+from disque_tx.core.nodes.duplicateids import is_that_node, record_number
 from disque_tx.core.nodes.gossip import news
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
@@ -65,7 +65,7 @@ class Heartbeats:
         sender = self._peers.entry(message.sender)
         entry = link.entry
         if sender is not None:
-            self._membership.standing.receive(message, now_ms)
+            self._membership.identity.receive(message, now_ms)
             moved = not _is_at(sender, _address(link, message), message)
             known = is_that_node(sender, link, message.epoch, moved, now_ms, node_timeout_ms)
             if not known:
@@ -75,7 +75,7 @@ class Heartbeats:
             if message.type != PONG and not self._answer(link, message, sender, now_ms):
                 return
             if sender is not None and message.type == PING:
-                note_number(sender, link, message.epoch)
+                record_number(sender, link, message.epoch)
                 self._update_address(sender, link, message)
         elif entry.flags & HANDSHAKE:
             self._complete_handshake(entry, sender, link, message, now_ms)
@@ -84,7 +84,7 @@ class Heartbeats:
             self._pong(entry, message, now_ms)
         if sender is not None:
             sender.numbers = message.epoch != 0
-            self._note_features(link, message)
+            self._update_features(link, message)
             self._copy_leaving(sender, message)
         if sender is not None or message.type == MEET:
             self._read_gossip(sender, message.entries, now_ms, node_timeout_ms)
@@ -128,7 +128,7 @@ class Heartbeats:
             return False
         if not self.strangers.admits(plain_ip(link.peer_ip), now_ms):
             return False
-        return membership.met(ip, message.port, message.bus_port, now_ms)
+        return membership.introduce(ip, message.port, message.bus_port, now_ms)
 
     def _complete_handshake(
         self,
@@ -145,25 +145,25 @@ class Heartbeats:
             return
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
-        self._note_features(link, message)
+        self._update_features(link, message)
         self._pong(entry, message, now_ms)
 
-    def _note_features(self, link: Link, message: Message) -> None:
+    def _update_features(self, link: Link, message: Message) -> None:
         """What the other side can do is known from now on; only a node of ours shows any."""
         link.features = message.features if message.epoch else 0
         link.sink.bulk = link.features & self._membership.features & CAN_BULK != 0
 
     def _pong(self, entry: NodeEntry, message: Gossip, now_ms: i64) -> None:
         """A PONG came on our own link to the node."""
-        clocks.note(entry, message.clock_ms, now_ms)
+        clocks.record(entry, message.clock_ms, now_ms)
         entry.pong_received_ms = now_ms
         entry.ping_sent_ms = 0
         if failure.clear_failure(entry):
             self._membership.changed = True
 
     def _update_address(self, entry: NodeEntry, link: Link, message: Message) -> None:
-        """Its address is where it connects from, or what it announces (cluster protocol, section
-        8.7)."""
+        """The address of a node is where it connects from, or what it announces (cluster protocol,
+        section 8.7)."""
         ip = _address(link, message)
         if _is_at(entry, ip, message):
             return
@@ -192,7 +192,7 @@ class Heartbeats:
             if about is membership.myself:
                 continue
             if about is not None:
-                if sender is not None and self._note_report(sender, about, reported, now_ms):
+                if sender is not None and self._update_report(sender, about, reported, now_ms):
                     self._fail_if_majority(about, now_ms, node_timeout_ms)
                 moved = reported.ip.lower() != about.ip.lower() or reported.port != about.port
                 if moved and failure.failing(about):
@@ -205,7 +205,7 @@ class Heartbeats:
         if self._membership.handshakes < HANDSHAKES_MAX:
             self._membership.meet(reported.ip, reported.port, reported.bus_port, now_ms)
 
-    def _note_report(
+    def _update_report(
         self, sender: NodeEntry, about: NodeEntry, reported: GossipEntry, now_ms: i64
     ) -> bool:
         """Record whether the sender reports the node as failing, and return it."""

@@ -86,7 +86,7 @@ class Links:
         entry = link.entry
         if entry is not None and entry.link is link:
             entry.link = None
-            if not link.speaker:
+            if not link.peer_id:
                 self._back_off(entry, now_ms, node_timeout_ms)
 
     def _back_off(self, entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:

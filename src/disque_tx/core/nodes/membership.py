@@ -72,7 +72,7 @@ class Membership:
     message about the change leaves; after saving, :meth:`saved` is called.
     ``siblings``: IDs of the nodes that are the other processes of this daemon.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
-    ``meets_refused``: introductions that were too many or not allowed. ``standing``: whether
+    ``meets_refused``: introductions that were too many or not allowed. ``identity``: whether
     another process has this node's ID. ``features``: what this node can do besides what the
     original can.
 
@@ -97,7 +97,7 @@ class Membership:
         "messages_received",
         "messages_ignored",
         "meets_refused",
-        "standing",
+        "identity",
         "features",
         "_new_node_id",
         "_blacklist",
@@ -122,7 +122,7 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
-        self.standing: IdentityConflict = IdentityConflict()
+        self.identity: IdentityConflict = IdentityConflict()
         self.features: i64 = ALL_FEATURES
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
@@ -172,7 +172,7 @@ class Membership:
         """
         return self._shake_hands(ip, port, bus_port, HANDSHAKE | MEET, now_ms)
 
-    def met(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
+    def introduce(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
         """The node there introduced itself; call it back. Otherwise like :meth:`meet`."""
         return self._shake_hands(ip, port, bus_port, HANDSHAKE, now_ms)
 

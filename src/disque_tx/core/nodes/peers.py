@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.nodes.duplicateids import TWIN
+from disque_tx.core.nodes.duplicateids import DUPLICATE_ID
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import Gossip, JobCopy, Message, Sender
@@ -78,13 +78,13 @@ class Peers:
 
     def _point_out_duplicate(self, link: Link, message: Message) -> None:
         """Let one of two processes with one ID know of the other (see ``duplicateids``)."""
-        entry = self._membership.nodes.get(link.speaker)
+        entry = self._membership.nodes.get(link.peer_id)
         if entry is None:
             return
-        if link.muted:
+        if link.ignored:
             message.serial = entry.start
-        elif entry.doubled:
-            message.mflags |= TWIN
+        elif entry.contested:
+            message.mflags |= DUPLICATE_ID
 
     def send(self, node_id: bytes, message: Message) -> None:
         """Send a message to one node; it is lost when there is no link."""

@@ -63,7 +63,7 @@ class QueuePolicy:
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
     nothing is set. ``max_length``: jobs queued at one node, 0 for no limit. ``pause``: the flags of
     a queue, -1 if nothing is set. ``copy_to``: queues to which jobs are added, too.
-    ``concurrency``: jobs in hand at one node, 0 for no limit. ``rate_milli``: deliveries at one
+    ``concurrency``: jobs in flight at one node, 0 for no limit. ``rate_milli``: deliveries at one
     node per 1,000 seconds, 0 for no limit; ``rate_burst``: how many of them at once, 0 for those of
     a second.
     """
@@ -165,7 +165,7 @@ class NumberSetting(Setting):
 
 
 class ChoiceSetting(Setting):
-    """One of some words; the field has its place among them."""
+    """A setting that is one of some words; the field has its place among them."""
 
     def __init__(self, name: bytes, field: str, words: tuple[bytes, ...]) -> None:
         listed = ", ".join([word.decode() for word in words[:-1]])
@@ -181,7 +181,7 @@ class ChoiceSetting(Setting):
 
 
 class SwitchSetting(ChoiceSetting):
-    """One of two words; the field is true for the second."""
+    """A setting that is one of two words; the field is true for the second."""
 
     def meaning(self, value: bytes, queue: bytes) -> object:
         return value == self._words[1]

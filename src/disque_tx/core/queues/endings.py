@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.client import REPLY_OFF
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.messages.records import ACKED
 
@@ -28,7 +29,7 @@ ANSWERS: Final = (b"ACKED", b"DELETED", b"EXPIRED", b"DEAD")
 _MOVED: Final = b"NOJOB Job not known any more in the context of this node."
 
 
-class Endings:
+class Endings(JobObserver):
     """Answers the clients. ``watched``: those that wait, by the ID of the job."""
 
     __slots__ = ("_how", "_waiters", "watched")
@@ -39,18 +40,18 @@ class Endings:
         # How jobs that are watched are about to end.
         self._how: dict[bytes, int] = {}
 
-    def note(self, job_id: bytes, how: i64) -> None:
+    def will_end(self, job: Job, how: i64) -> None:
         """The job is about to end in this way."""
-        if job_id in self.watched:
-            self._how[job_id] = int(how)
+        if self.watched and job.id in self.watched:
+            self._how[job.id] = int(how)
 
-    def acknowledged(self, job: Job) -> None:
-        """The job is not delivered any more."""
-        self._ended(job.id, ACKNOWLEDGED)
+    def job_acknowledged(self, job: Job) -> None:
+        if self.watched:
+            self._ended(job.id, ACKNOWLEDGED)
 
-    def gone(self, job: Job) -> None:
-        """The job is not known any more."""
-        self._ended(job.id, ACKNOWLEDGED if job.state == ACKED else DELETED)
+    def job_gone(self, job: Job) -> None:
+        if self.watched:
+            self._ended(job.id, ACKNOWLEDGED if job.state == ACKED else DELETED)
 
     def forget_all(self) -> None:
         """All jobs are forgotten here; others may hold them."""

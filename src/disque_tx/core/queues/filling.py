@@ -34,7 +34,7 @@ class Filling(SlicedTask):
         if selector.dropped:
             return True
         if not selector.filled:
-            self.look(QUEUES_PER_PART)
+            self.scan(QUEUES_PER_PART)
             # Whoever only waits for this may get a job that was found just now.
             return selector.filled and not selector.passing
         for client in list(selector.passing):
@@ -43,7 +43,7 @@ class Filling(SlicedTask):
             self._waiters.answered(client)
         return True
 
-    def look(self, count: i64) -> None:
+    def scan(self, count: i64) -> None:
         """Offer the selector about this number of queues with short names, fewer with longer
         ones."""
         selector = self._selector
@@ -71,6 +71,6 @@ def fill(
         return
     selector.filling = True
     task = Filling(queues, waiters, selector)
-    task.look(_QUEUES_AT_ONCE)
+    task.scan(_QUEUES_AT_ONCE)
     if not selector.filled:
         slices.add(task)

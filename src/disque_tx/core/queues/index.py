@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
@@ -227,21 +227,21 @@ class Matching:
             return found[0].alone
         return found if found else self._none
 
-    def in_hand(self, name: bytes) -> i64:
-        """How many jobs of a queue are in hand here."""
+    def in_flight(self, name: bytes) -> i64:
+        """How many jobs of a queue are in flight here."""
         tally = self._tallies.get(name)
-        return tally.in_hand if tally is not None else 0
+        return tally.in_flight if tally is not None else 0
 
     def offer(self, queue: Queue) -> bool:
-        """A queue has jobs that may be delivered, or fewer in hand: whether a client is blocked
+        """A queue has jobs that may be delivered, or fewer in flight: whether a client is blocked
         that should get one."""
         selectors = self.of(queue)
         if not selectors:
             return False
         wanted = False
-        in_hand = self.in_hand(queue.name)
+        in_flight = self.in_flight(queue.name)
         for selector in selectors:
-            selector.offer(queue.name, in_hand, queue.served)
+            selector.offer(queue.name, in_flight, queue.served)
             if selector.clients:
                 wanted = True
         return wanted
@@ -260,7 +260,7 @@ class Matching:
                 selector.withdraw()
                 if queue is not None and queue.jobs.size > 0 and not queue.paused & PAUSE_OUT:
                     selector.held[name] = None
-            elif selector.confirm(self.in_hand(name), queue.served):
+            elif selector.confirm(self.in_flight(name), queue.served):
                 return queue
 
     def note_served(self, queue: Queue) -> None:

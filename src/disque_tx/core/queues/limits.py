@@ -1,7 +1,7 @@
 """How many jobs of a queue may be delivered here: its policy's ``concurrency`` and ``rate``.
 
-1. ``concurrency`` is about the jobs in hand at this node. Where a job leaves the hands of a client
-   (it is done, or queued again because its RETRY is over), its queue is looked at again.
+1. ``concurrency`` is about the jobs in flight at this node. When one is not in flight any more (it
+   is done, or queued again because its RETRY is over), the limit of its queue is checked again.
 2. ``rate`` is a bucket of tokens per queue, of which each delivery to a client takes one. When
    there is none, the queue is looked at again as soon as there will be one.
 3. Both are about deliveries to clients of this node: jobs go to other nodes without them, and are
@@ -60,7 +60,7 @@ def tokens_max(policy: QueuePolicy) -> i64:
 
 
 class Limits:
-    """Asked before each delivery while any policy sets one (``Policies.limited``). Its length
+    """Asked before each delivery while any policy sets one (``Policies.limited``). The length
     is the number of buckets that are not full, as far as was looked."""
 
     def __init__(self, policies: Policies, tallies: Tallies) -> None:
@@ -91,7 +91,7 @@ class Limits:
             return True
         if policy.concurrency > 0:
             tally = self._tallies.get(name)
-            if tally is not None and tally.in_hand >= policy.concurrency:
+            if tally is not None and tally.in_flight >= policy.concurrency:
                 return False
         return policy.rate_milli == 0 or self._has_token(name, policy, now_ms)
 
@@ -105,7 +105,7 @@ class Limits:
         room: i64 = _UNLIMITED
         if policy.concurrency > 0:
             tally = self._tallies.get(name)
-            room = policy.concurrency - (tally.in_hand if tally is not None else 0)
+            room = policy.concurrency - (tally.in_flight if tally is not None else 0)
         if policy.rate_milli > 0:
             bucket = self._buckets.get(name)
             level = bucket.level // _TOKEN if bucket is not None else tokens_max(policy)

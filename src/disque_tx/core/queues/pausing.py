@@ -15,9 +15,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.part import Part
+from disque_tx.core.base.part import Part, Turn
 from disque_tx.core.base.slices import SlicedTask, SlicedWork
-from disque_tx.core.base.turn import Turn
 from disque_tx.core.policies.policies import Policies, PolicyWatcher
 from disque_tx.core.policies.settings import LIMITS
 from disque_tx.core.queues.queues import Queue, Queues

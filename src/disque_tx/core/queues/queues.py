@@ -47,9 +47,9 @@ class Queue(Keyed):
     list of queues of which they may have to be told. ``wanted``: what other nodes can use, ``None``
     while that is nothing. ``fetched_ms``: when a job last went to a client. ``rates``: ``None``
     before ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in
-    the list of queues that may be longer than their policy allows. ``selectors``: those that it belongs to,
-    as found at ``selectors_version``; ``None`` before they were looked for. ``served``: grows with
-    each queue that is served while there are selectors; 0 for one that never was.
+    the list of queues that may be longer than their policy allows. ``selectors``: those that it
+    belongs to, as found at ``selectors_version``; ``None`` before they were looked for. ``served``:
+    grows with each queue that is served while there are selectors; 0 for one that never was.
     """
 
     __slots__ = (
@@ -177,7 +177,7 @@ class Queues(Part):
             if self.wanted:
                 queue.wanted = self.wanted.get(name)
             self.table.put(queue)
-            self._memory.take(QUEUE_BYTES + len(name))
+            self._memory.add(QUEUE_BYTES + len(name))
         return queue
 
     def check(self, name: bytes) -> None:
@@ -201,12 +201,12 @@ class Queues(Part):
         """Remove a queue; its statistics are gone with it."""
         self._last = None
         self.table.remove(queue)
-        self._memory.give(QUEUE_BYTES + len(queue.name))
+        self._memory.subtract(QUEUE_BYTES + len(queue.name))
 
     def forget_all(self) -> None:
         """Remove every queue, whatever is in it."""
         for queue in self.table.values():
-            self._memory.give(QUEUE_BYTES + len(queue.name))
+            self._memory.subtract(QUEUE_BYTES + len(queue.name))
         self.table.clear()
         self._last = None
         self._cursor = 0

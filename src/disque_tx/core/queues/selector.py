@@ -1,11 +1,11 @@
 """A selector: the queues that a GETJOB with MATCH and EXCEPT takes jobs from, and their order.
 
 1. Requests with the same patterns share one selector, and so does whoever is blocked with them.
-2. Of the queues with jobs the one with the fewest jobs in hand comes first, then the one that was
+2. Of the queues with jobs the one with the fewest jobs in flight comes first, then the one that was
    served longest ago, then the one that has had jobs for longest.
 3. The order is a heap that is corrected when its top is looked at. A queue only gets worse places
    by being served, so the key in the heap may be too low, and then the top is replaced. What gives
-   a queue a better place (a job in hand ends) is entered at once.
+   a queue a better place (a job in flight ends) is entered at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORT: Final = 32
 #: Outdated entries that a heap may hold besides as many as there are valid ones.
 _OUTDATED_MAX: Final = 64
 
-#: Jobs in hand, when the queue was served, a number that no other entry has, name.
+#: Jobs in flight, when the queue was served, a number that no other entry has, name.
 _Entry = tuple[int, int, int, bytes]
 
 
@@ -123,15 +123,15 @@ class Selector(Linked):
 
     # -- the order ---------------------------------------------------------------------------
 
-    def offer(self, name: bytes, in_hand: i64, served: i64) -> None:
-        """A queue that matches has jobs, or fewer of them in hand. ``served``: grows with every
+    def offer(self, name: bytes, in_flight: i64, served: i64) -> None:
+        """A queue that matches has jobs, or fewer of them in flight. ``served``: grows with every
         queue that is served; 0 for one that never was."""
         entry = self._entries.get(name)
         if entry is not None:
-            had_in_hand, had_served = i64(entry[0]), i64(entry[1])
-            if had_in_hand < in_hand or (had_in_hand == in_hand and had_served <= served):
+            had_in_flight, had_served = i64(entry[0]), i64(entry[1])
+            if had_in_flight < in_flight or (had_in_flight == in_flight and had_served <= served):
                 return
-        self._enter(name, in_hand, served)
+        self._enter(name, in_flight, served)
 
     def first(self) -> bytes | None:
         """The name of the queue that comes first, as far as the heap knows."""
@@ -145,23 +145,23 @@ class Selector(Linked):
             heappop(heap)
         return None
 
-    def confirm(self, in_hand: i64, served: i64) -> bool:
+    def confirm(self, in_flight: i64, served: i64) -> bool:
         """Whether these are the numbers of the first queue; otherwise it gets its place by
         them."""
         entry = self._heap[0]
-        if entry[0] == in_hand and entry[1] == served:
+        if entry[0] == in_flight and entry[1] == served:
             return True
         heappop(self._heap)
-        self._enter(entry[3], in_hand, served)
+        self._enter(entry[3], in_flight, served)
         return False
 
     def withdraw(self) -> None:
         """The first queue has no jobs that could be delivered now."""
         del self._entries[heappop(self._heap)[3]]
 
-    def _enter(self, name: bytes, in_hand: i64, served: i64) -> None:
+    def _enter(self, name: bytes, in_flight: i64, served: i64) -> None:
         self._made += 1
-        entry = (int(in_hand), int(served), int(self._made), name)
+        entry = (int(in_flight), int(served), int(self._made), name)
         self._entries[name] = entry
         heappush(self._heap, entry)
         if len(self._heap) > 2 * len(self._entries) + _OUTDATED_MAX:

@@ -24,9 +24,11 @@ from disque_tx.core.base.client import (
     Client,
 )
 from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.schedule import Schedule
-from disque_tx.core.base.turn import Turn
-from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.job import IN_FLIGHT, Job
+from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.queues.selector import Selector
@@ -63,11 +65,11 @@ class CopiesWatcher:
         raise NotImplementedError
 
 
-class Waiters:
+class Waiters(JobObserver):
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
-    will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
+    will not, stand in ``settled`` until :meth:`notify_watchers`. ``matching``: the selectors of
     clients that wait at all queues that match.
 
     ``demanding``: there are nodes that are told what clients wait for; ``demanded``: queues of
@@ -75,7 +77,14 @@ class Waiters:
     ``wanted``, ``wanted_patterns``: queues with jobs that other nodes can use, and selectors with
     such queues, until the end of the turn."""
 
-    def __init__(self, turn: Turn, queues: Queues, outbox: Outbox, matching: Matching) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        queues: Queues,
+        outbox: Outbox,
+        matching: Matching,
+        policies: Policies,
+    ) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
@@ -90,13 +99,14 @@ class Waiters:
         self.wanted: list[Queue] = []
         self.wanted_patterns: list[Selector] = []
         self._turn = turn
+        self._policies = policies
         self._queues = queues
         self._outbox = outbox
 
     def wait_for_jobs(
         self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64
     ) -> None:
-        """Put ``client`` into the wait list of every queue named; 0 waits for ever."""
+        """Put ``client`` into the wait list of every queue named; 0 waits forever."""
         now_ms = self._turn.now_ms
         client.blocked = BLOCKED_GETJOB
         client.blocked_queues = names
@@ -111,7 +121,7 @@ class Waiters:
         self._block(client, timeout_ms, now_ms)
 
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
-        """Let ``client`` wait for the copies of ``job``; 0 waits for ever."""
+        """Let ``client`` wait for the copies of ``job``; 0 waits forever."""
         now_ms = self._turn.now_ms
         self.copies[job.id] = CopiesWait(client, job, now_ms)
         if client is not None:
@@ -120,14 +130,14 @@ class Waiters:
             self._block(client, timeout_ms, now_ms)
 
     def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64) -> None:
-        """Let ``client`` wait for the end of a job; 0 waits for ever."""
+        """Let ``client`` wait for the end of a job; 0 waits forever."""
         client.blocked = BLOCKED_WAITJOB
         client.blocked_job = job_id
         self.endings.setdefault(job_id, []).append(client)
         self._block(client, timeout_ms, self._turn.now_ms)
 
     def wait_for_key(self, client: Client, timeout_ms: i64) -> None:
-        """Let ``client`` wait for a job with a key; 0 waits for ever."""
+        """Let ``client`` wait for a job with a key; 0 waits forever."""
         client.blocked = BLOCKED_KEY
         self._block(client, timeout_ms, self._turn.now_ms)
 
@@ -147,7 +157,7 @@ class Waiters:
         """Answer the client of ``job``, if there is one, with its ID."""
         client = self.copies.pop(job.id).client
         if self.watched:
-            self._note_settled(job.id, True)
+            self._copies_decided(job.id, True)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
@@ -159,19 +169,19 @@ class Waiters:
         wait = self.copies.pop(job.id, None)
         client = wait.client if wait is not None else None
         if self.watched:
-            self._note_settled(job.id, False)
+            self._copies_decided(job.id, False)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
             self.answered(client)
 
-    def _note_settled(self, job_id: bytes, made: bool) -> None:
+    def _copies_decided(self, job_id: bytes, made: bool) -> None:
         watcher = self.watched.pop(job_id, None)
         if watcher is not None:
             self.settled.append((watcher, job_id, made))
 
-    def settle(self) -> None:
+    def notify_watchers(self) -> None:
         """Notify those who watch copies."""
         while self.settled:
             settled, self.settled = self.settled, []
@@ -277,8 +287,12 @@ class Waiters:
             queue.demand_noted = True
             self.demanded.append(queue)
 
-    def note_fewer_in_hand(self, name: bytes) -> None:
-        """A job of this queue is not in hand any more: the queue may deliver another one, and has
+    def job_moved(self, job: Job, was: i64) -> None:
+        if was == IN_FLIGHT and (self.matching.active or self._policies.limited):
+            self.fewer_in_flight(job.queue)
+
+    def fewer_in_flight(self, name: bytes) -> None:
+        """A job of this queue is not in flight any more: the queue may deliver another one, and has
         a better place among those that match."""
         queue = self._queues.get(name)
         if queue is not None and (queue.jobs.size > 0 or queue.waiters):

@@ -41,8 +41,8 @@ class Occurrences:
     def add(self, request: AddRequest, key: bytes, origin: bytes) -> Job:
         """Add a job under a key, or find the one that was added under it and is not done.
 
-        It may still wait for its copies. ``origin``: the ID of the node that its ID is to name.
-        Raises ``CommandError`` as ADDJOB does.
+        The job may still wait for its copies. ``origin``: the ID of the node that its ID is to
+        name. Raises ``CommandError`` as ADDJOB does.
         """
         start = b"" if request.retry_s == 0 else id_start(key, origin)
         return self._adding.add_scheduled(request, start)

@@ -153,7 +153,7 @@ class Recurring(Part, CopiesWatcher):
         if self._turn.wall_us // 1000 + APART_MS < self._ran_s * 1000:
             self._set_back()
         self._ran_s = self._time_s()
-        self._clocks.look(now_ms)
+        self._clocks.update(now_ms)
         self._apply_changes()
         if now_ms < self._ready_ms:
             return
@@ -308,7 +308,9 @@ class Recurring(Part, CopiesWatcher):
         active.error = ""
         time_s = active.next_s
         if job is not None:
-            self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, active.name)
+            self._outbox.record_event_text(
+                events.SCHEDULED, job, events.NO_REASON, time_s, active.name
+            )
         mine = self._membership.myself.id
         self.exchange.announce(self._table.made(active.name, time_s, mine, self._time_s()))
         self._table.changed.pop(active.name, None)

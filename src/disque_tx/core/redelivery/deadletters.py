@@ -36,16 +36,16 @@ class _Burial(ReplacementReason):
 
     def __init__(self, state: State, reason: bytes) -> None:
         super().__init__(events.DEAD_LETTER)
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._outbox = state.outbox
         self._totals = state.totals
         self._reason = reason
 
     def replaced(self, old: Job, new_id: bytes) -> None:
         """The letter is there."""
-        self._endings.note(old.id, DEAD)
+        self._endings.will_end(old, DEAD)
         self._totals.dead_letters += 1
-        self._outbox.note_text(events.DEAD, old, events.NO_REASON, 0, self._reason)
+        self._outbox.record_event_text(events.DEAD, old, events.NO_REASON, 0, self._reason)
 
     def kept(self, old: Job) -> None:
         """Tried again when the present backoff is over."""
@@ -59,7 +59,8 @@ class DeadLetterMaker:
     ) -> None:
         self._turn = state.turn
         self._state = state
-        self._jobs = state.jobs
+        self._reasons = state.reasons
+        self._endings = state.endings
         self._outbox = state.outbox
         self._totals = state.totals
         self._membership = state.membership
@@ -71,14 +72,14 @@ class DeadLetterMaker:
         """Let a letter take the place of an active job with RETRY > 0, whose last return has been
         counted, ``by_nack`` or otherwise. ``False`` when it must go on without."""
         count = job.nacks + job.deliveries
-        reason = self._jobs.reasons.get(job.id)
+        reason = self._reasons.get(job.id)
         if not reason:
             times = b"time" if count == 1 else b"times"
             reason = b"delivered %d %s" % (count, times)
         if not policy.dead_queue:
-            self._jobs.endings.note(job.id, DEAD)
+            self._endings.will_end(job, DEAD)
             self._totals.letters_dropped += 1
-            self._outbox.note_text(events.DROPPED, job, events.NO_REASON, 0, reason)
+            self._outbox.record_event_text(events.DROPPED, job, events.NO_REASON, 0, reason)
             self._acks.end(job)
             return True
         if policy.dead_queue == job.queue or is_letter(job.body):

@@ -6,8 +6,7 @@
    TTL. Jobs that are not dead letters stay, and so do letters whose queue has too long a name.
 3. The client is blocked while jobs are under way. Some are begun per turn, and their number under
    way at a time is limited. If the client goes away no more are begun.
-4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
-   consumer stay.
+4. Jobs come from the queue as it was at the beginning, or are named by ID; those in flight stay.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class _Move(ReplacementReason):
         self, state: State, delivery: Delivery, request: MoveRequest, client: Client
     ) -> None:
         super().__init__(events.BY_MOVE)
-        self._endings = state.jobs.endings
+        self._endings = state.endings
         self._outbox = state.outbox
         self._totals = state.totals
         self._delivery = delivery
@@ -80,10 +79,10 @@ class _Move(ReplacementReason):
 
     def replaced(self, old: Job, new_id: bytes) -> None:
         """The job is in its new queue."""
-        self._endings.note(old.id, MOVED)
+        self._endings.will_end(old, MOVED)
         self.moved += 1
         self._totals.moved += 1
-        self._outbox.note_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
+        self._outbox.record_event_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
         self.under_way -= 1
 
     def kept(self, old: Job) -> None:

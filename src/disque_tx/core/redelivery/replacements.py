@@ -106,7 +106,7 @@ class Replacements(Part, CopiesWatcher):
         new = self._jobs.get(pair.new_id)
         if new is not None and new.state == WAIT_REPL:
             self._delivery.take_back(new, CommandError("NOREPL", REMOVED))
-        self._waiters.settle()
+        self._waiters.notify_watchers()
         if self._by_new.pop(pair.new_id, None) is not None:  # it was lost on another way
             self._waiters.watched.pop(pair.new_id, None)
             self._end(pair, False)

@@ -42,6 +42,7 @@ class Retries:
     ) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
+        self._reasons = state.reasons
         self._outbox = state.outbox
         self._peers = state.peers
         self._policies = state.policies
@@ -88,15 +89,15 @@ class Retries:
         """
         if not self._delivery.may_queue(job) or job.backoff:
             return False
-        if reason or self._jobs.reasons.kept:
-            self._jobs.reasons.put(job.id, reason)
+        if reason or self._reasons.kept:
+            self._reasons.put(job.id, reason)
         repeats = job.retry_s > 0
         policy = self._policies.of(job.queue) if repeats and self._policies.active else None
         if policy is None and (delay_ms <= 0 or not repeats) and not reason:
             return self._delivery.enqueue(job, events.BY_NACK)
         if self._outbox.events is not None:
             worked = worked_ms(job, self._turn.now_ms)
-            text = self._jobs.reasons.get(job.id)
+            text = self._reasons.get(job.id)
             self._outbox.events.noted(events.NACKED, job, events.NO_REASON, 0, worked, text)
         self._totals.nacked += 1
         self._delivery.count(job, INCR_NACKS)
@@ -179,8 +180,8 @@ class Retries:
             return
         if delay_ms > 0:
             self._totals.backoffs += 1
-            text = self._jobs.reasons.get(job.id)
-            self._outbox.note_text(events.DELAYED, job, cause, delay_ms, text)
+            text = self._reasons.get(job.id)
+            self._outbox.record_event_text(events.DELAYED, job, cause, delay_ms, text)
             self._backoff.hold(job, self._turn.now_ms + delay_ms)
             return
         self._delivery.enqueue_counted(job, cause)

@@ -21,8 +21,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.slices import SlicedTask, SlicedWork
-from disque_tx.core.base.turn import Turn
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.registers import Registers

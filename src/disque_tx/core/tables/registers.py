@@ -143,8 +143,8 @@ class Registers:
         self.greatest = self.loaded = greatest
 
     def is_credible(self, register: Register, wall_s: i64) -> bool:
-        """Whether a register that came from outside may be put into the table. Those of earlier
-        generations use up no counters, so theirs may be any."""
+        """Whether a register that came from outside may be put into the table. Registers of
+        earlier generations use up no counters, so theirs may be any."""
         if register.generation >= self.generation:
             clock_s = max(wall_s, CLOCK_S_MIN)
             most = clock_s * 1000 + COUNTER_AHEAD_MAX

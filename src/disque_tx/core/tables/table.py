@@ -15,9 +15,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.tables.refusals import Refusals
 from disque_tx.core.tables.registers import REGISTERS_MAX, Key, Registers
-from disque_tx.core.tables.unknown import Unknown
+from disque_tx.core.tables.unknown import Refusals, Unknown
 from disque_tx.messages.tables import Register
 
 #: The counter of registers that a repair has made.

@@ -1,4 +1,5 @@
-"""The registers of a table that this version has no use for: how many of them are kept.
+"""Registers that other nodes sent and that this one refused, or that this version has no use for:
+how many of the latter are kept.
 
 Nodes of a later version may know settings that this one does not. They are kept and passed on, so
 that a node that is upgraded has them at once; but a member cannot fill the table with them.
@@ -9,15 +10,36 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from mypy_extensions import i64
+
 from disque_tx.core.tables.registers import Key
 
+#: Nodes told apart; of others it is only known how many there were in all.
+SENDERS_MAX: Final = 1_000
 #: Those that came from one node, and all of them.
 SENDER_MAX: Final = 2_500
 UNKNOWN_MAX: Final = 10_000
 
 
+class Refusals:
+    """``total``: all of them; ``by_sender``: by the ID of the node."""
+
+    __slots__ = ("by_sender", "total")
+
+    def __init__(self) -> None:
+        self.total: i64 = 0
+        self.by_sender: dict[bytes, int] = {}
+
+    def count(self, sender: bytes) -> None:
+        """Count a refused register of this sender."""
+        self.total += 1
+        if sender in self.by_sender or len(self.by_sender) < SENDERS_MAX:
+            self.by_sender[sender] = self.by_sender.get(sender, 0) + 1
+
+
 class Unknown:
-    """By key, in the order in which they came. ``dropped``: how many were one too many."""
+    """The registers by key, in the order in which they came. ``dropped``: how many were one too
+    many."""
 
     __slots__ = ("_by_sender", "_senders", "dropped")
 

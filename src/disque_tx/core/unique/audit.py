@@ -22,7 +22,7 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.base.turn import Turn
+from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by
@@ -61,7 +61,7 @@ class KeyAudit(ExistenceAsker):
         self._existence: Existence = existence
         self._keeper: Keeper = keeper
 
-    def look(self, keys: list[Reservation]) -> None:
+    def check(self, keys: list[Reservation]) -> None:
         """Check the keys that are due."""
         now_ms = self._turn.now_ms
         doubtful: list[Reservation] = []
@@ -95,9 +95,9 @@ class KeyAudit(ExistenceAsker):
             elif state == ENDED:
                 self._ended(found)
             else:
-                self._exists(found, state == HELD and self._settled(question, found))
+                self._exists(found, state == HELD and self._is_decided(question, found))
 
-    def _settled(self, question: ExistenceQuestion, found: Reservation) -> bool:
+    def _is_decided(self, question: ExistenceQuestion, found: Reservation) -> bool:
         """Whether the node that makes the job cannot withdraw it any more."""
         return not any(made_by(node_id, found.job_id) for node_id in question.waiting)
 
@@ -117,7 +117,7 @@ class KeyAudit(ExistenceAsker):
                 first_ms * (i64(1) << min(i64(found.checks), _DOUBLINGS_MAX)), _PAUSE_MS_MAX
             )
         found.checks = u8(min(i64(found.checks) + 1, _LOOKS_MAX))
-        self._reservations.look_at(found, self._turn.now_ms + pause_ms)
+        self._reservations.check_at(found, self._turn.now_ms + pause_ms)
 
     def _missed(self, found: Reservation, complete: bool) -> None:
         """No node has the job, of those that answered."""
@@ -126,7 +126,7 @@ class KeyAudit(ExistenceAsker):
             if found.misses >= _MISSES:
                 self._free(found)
             else:
-                self._reservations.look_at(found, self._turn.now_ms + _AGAIN_MS)
+                self._reservations.check_at(found, self._turn.now_ms + _AGAIN_MS)
         elif found.state == RESERVED and found.checks >= _LOOKS_MAX:
             self._free(found)
         else:

@@ -32,9 +32,8 @@ from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.queues.waiters import CopiesWatcher
 from disque_tx.core.state.state import State
-from disque_tx.core.unique.claim import Claim, timeout
+from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
-from disque_tx.core.unique.receivers import KeyReceiver, NoReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_COPY, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
@@ -76,7 +75,7 @@ class Claims(CopiesWatcher):
 
     def begin(self, receiver: KeyReceiver, request: AddRequest, unique: Unique) -> Claim | None:
         """Add a job once; the claim, if it is not done at once."""
-        self._view.look()
+        self._view.refresh()
         claim = Claim(receiver, request, unique)
         claim.born_ms = self._turn.wall_us // 1000
         if self._view.alone() and self._view.ready():
@@ -134,7 +133,7 @@ class Claims(CopiesWatcher):
         if claim.making:
             return
         view = self._view
-        view.look()
+        view.refresh()
         if not view.ready():
             self._later(claim)
             return
@@ -259,7 +258,7 @@ class Claims(CopiesWatcher):
         found = self._reservations.get(claim.unique.key)
         if found is not None and found.job_id == claim.job_id:
             found.state = u8(HELD)
-            self._reservations.look_at(found, 0)
+            self._reservations.check_at(found, 0)
             self._reservations.changed(found)
             self._spread(found, claim.granted)
         claim.receiver.added(claim.job_id, True)

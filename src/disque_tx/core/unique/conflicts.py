@@ -79,7 +79,7 @@ class Conflicts(ExistenceAsker):
         return len(self._by_key)
 
     def add(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
-        """Another node says that another job has the key."""
+        """Handle a report of another node that another job has the key."""
         now_ms = self._turn.now_ms
         known = self._by_key.get(entry.key)
         if known is not None:
@@ -133,14 +133,14 @@ class Conflicts(ExistenceAsker):
             conflict = self._by_key.get(question.entries[at].key)
             if conflict is not None and conflict.entry.job_id == question.entries[at + 1].job_id:
                 found = self._found(conflict)
-                if found is None or self._settled(conflict, found, question):
+                if found is None or self._is_decided(conflict, found, question):
                     self._forget(conflict)
                 else:
                     pause_ms = _AGAIN_MS * (i64(1) << (conflict.attempts - 1))
                     self._timers.remove(conflict)
                     self._timers.add(conflict, now_ms + pause_ms)
 
-    def _settled(
+    def _is_decided(
         self, conflict: _Conflict, found: Reservation, question: ExistenceQuestion
     ) -> bool:
         """Whether no more is to be done."""
@@ -152,7 +152,7 @@ class Conflicts(ExistenceAsker):
                 self._existence.correct(conflict.sender, entry)
                 return True
             if not question.lives(found.job_id):
-                self._reservations.look_at(found, now_ms)
+                self._reservations.check_at(found, now_ms)
             return question.complete or conflict.attempts >= _ATTEMPTS_MAX
         if not question.lives(found.job_id):
             if question.done(found.job_id):
@@ -197,7 +197,7 @@ class Conflicts(ExistenceAsker):
         keep_ms = max(0, entry.keep_ms - passed_ms) if entry.keep_ms else 0
         life_ms = max(0, entry.life_ms - passed_ms)
         self._reservations.drop(found)
-        self._reservations.take(
+        self._reservations.store(
             KeyEntry(entry.key, entry.job_id, entry.state, life_ms, keep_ms, entry.born_ms), now_ms
         )
 
@@ -216,12 +216,12 @@ class Conflicts(ExistenceAsker):
             self._totals.keys_doubled += 1  # it is done, and so may be the other one
         elif certain and _untouched(job):
             self._totals.keys_dropped += 1
-            self._outbox.note_text(events.DUPLICATE, job, events.NO_REASON, 0, winner)
+            self._outbox.record_event_text(events.DUPLICATE, job, events.NO_REASON, 0, winner)
             self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
         else:
             self._totals.keys_doubled += 1
-            self._outbox.note_text(events.DOUBLED, job, events.NO_REASON, 0, winner)
+            self._outbox.record_event_text(events.DOUBLED, job, events.NO_REASON, 0, winner)
 
     def forget_all(self) -> None:
         """All jobs are gone."""

@@ -66,7 +66,7 @@ class ExistenceQuestion(Linked):
         # Jobs about which the node that made them has answered.
         self._makers: set[bytes] = set()
 
-    def note(self, node_id: bytes, job_id: bytes, state: i64) -> None:
+    def record(self, node_id: bytes, job_id: bytes, state: i64) -> None:
         """A node knows this of a job: ``HELD``, ``RESERVED``, ``ENDED``, or ``FREE`` if the job is
         done for certain."""
         if state == FREE:
@@ -161,10 +161,10 @@ class Existence:
         mine = self._membership.myself.id
         for entry in entries:
             if self.done(entry.job_id):
-                question.note(mine, entry.job_id, FREE)
+                question.record(mine, entry.job_id, FREE)
             state = self.verdict(entry.job_id)
             if state != FREE:
-                question.note(mine, entry.job_id, state)
+                question.record(mine, entry.job_id, state)
         others = self._view.others()
         if not others:
             asker.answered(question)
@@ -187,7 +187,7 @@ class Existence:
         asked = {entry.job_id for entry in question.entries}
         for entry in message.entries:
             if entry.job_id in asked:
-                question.note(sender, entry.job_id, entry.state)
+                question.record(sender, entry.job_id, entry.state)
         if not question.waiting:
             self._timeouts.remove(question)
             del self._open[int(question.number)]

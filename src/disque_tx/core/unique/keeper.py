@@ -59,7 +59,7 @@ class Keeper:
         if found is None:
             if self._reservations.full():
                 return FULL, b""
-            self._reservations.take(entry, self._turn.now_ms)
+            self._reservations.store(entry, self._turn.now_ms)
             return GRANTED, entry.job_id
         if found.job_id == entry.job_id:
             return GRANTED, entry.job_id
@@ -106,7 +106,7 @@ class Keeper:
         elif found.state == RESERVED or entry.state == RESERVED:
             self._replace(found, entry)
         else:
-            self._settle(sender, found, entry)
+            self._decide(sender, found, entry)
 
     def merge_done(self, entry: KeyEntry) -> None:
         """Another node knows for certain that a job is done; its key may not be known there."""
@@ -124,10 +124,10 @@ class Keeper:
         now_ms = self._turn.now_ms
         if self._reservations.full():
             return
-        found = self._reservations.take(entry, now_ms)
+        found = self._reservations.store(entry, now_ms)
         if found.state != ENDED and self.existence.verdict(entry.job_id) == FREE:
             # It may be done, or live on elsewhere: all are asked.
-            self._reservations.look_at(found, now_ms + _PASSED_MS)
+            self._reservations.check_at(found, now_ms + _PASSED_MS)
 
     def _update(self, found: Reservation, entry: KeyEntry) -> None:
         if entry.state <= i64(found.state):
@@ -137,7 +137,7 @@ class Keeper:
         found.state = u8(entry.state)
         self._keep_for(found, entry)
         self._reservations.changed(found)
-        self._reservations.look_later(found, self._turn.now_ms)
+        self._reservations.schedule_check(found, self._turn.now_ms)
 
     def _keep_for(self, found: Reservation, entry: KeyEntry) -> None:
         """Keep a key for as long as another node does."""
@@ -151,9 +151,9 @@ class Keeper:
         if entry.state == RESERVED or found.job_id in self.existence.claimed:
             return
         self._reservations.drop(found)
-        self._reservations.take(entry, self._turn.now_ms)
+        self._reservations.store(entry, self._turn.now_ms)
 
-    def _settle(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
+    def _decide(self, sender: bytes, found: Reservation, entry: KeyEntry) -> None:
         """Another job had or has the key, too."""
         now_ms = self._turn.now_ms
         if entry.state != ENDED:
@@ -165,12 +165,12 @@ class Keeper:
             self._peers.send(sender, KeyMessage(KEY_COPY, 0, 0, [left(found, now_ms)]))
         else:
             self._reservations.drop(found)
-            self._reservations.take(entry, now_ms)
+            self._reservations.store(entry, now_ms)
 
     # -- the end of a key --------------------------------------------------------------------
 
     def job_done(self, found: Reservation) -> None:
-        """As :meth:`job_ended`, of a job whose end this node saw itself."""
+        """Like :meth:`job_ended`, for a job whose end this node saw itself."""
         if self._membership.size > 1:
             self.existence.done_jobs.add(found.job_id, self._turn.now_ms)
         self.job_ended(found)

@@ -25,11 +25,11 @@ from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.audit import KeyAudit
+from disque_tx.core.unique.claim import KeyClient, KeyReceiver
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.existence import Existence
 from disque_tx.core.unique.keeper import Keeper
-from disque_tx.core.unique.receivers import KeyClient, KeyReceiver
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
 from disque_tx.messages.keys import BUSY, DONE, FREE, HELD, KeyMessage
@@ -54,7 +54,7 @@ class Keys(Part):
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
         self._turn = state.turn
-        self._keys_by_job = state.jobs.keys_by_job
+        self._keys_by_job = state.keys_by_job
         self._membership = state.membership
         self._memory = state.memory
         self._peers = state.peers
@@ -83,7 +83,7 @@ class Keys(Part):
     def add_job(self, client: Client, request: AddRequest, unique: Unique) -> None:
         """ADDJOB with UNIQUE: answer the client at once, or block it. Raises ``CommandError``."""
         self._refuse_if_full()
-        self.settle()  # of requests of this turn
+        self.process_ended()  # of requests of this turn
         receiver = KeyClient(self._waiters, client, unique.with_new)
         claim = self._claims.begin(receiver, request, unique)
         if claim is not None:
@@ -109,7 +109,7 @@ class Keys(Part):
             self._claims.limit(claim, self._turn.now_ms + (request.timeout_ms or _GIVE_UP_MS))
 
     def _refuse_if_full(self) -> None:
-        if self._membership.standing.aside:
+        if self._membership.identity.suspended:
             raise identity_conflict_error()
         if self._membership.leaving or self._memory.level() > 0:
             raise CommandError("NOREPL", _NO_ROOM)
@@ -131,13 +131,13 @@ class Keys(Part):
                 else:
                     self._keeper.merge(sender.id, entry)
             if message.status:
-                self.view.look()
+                self.view.refresh()
                 self.view.received_all(sender.id, message.status)
 
     def _reserve(self, sender: NodeEntry, message: KeyMessage) -> None:
         if len(message.entries) != 1 or not message.entries[0].key:
             return
-        self.view.look()
+        self.view.refresh()
         entry = message.entries[0]
         status: i64 = BUSY
         job_id = b""
@@ -148,11 +148,11 @@ class Keys(Part):
 
     # -- jobs, clients and time --------------------------------------------------------------
 
-    def settle(self) -> None:
+    def process_ended(self) -> None:
         """Go on with jobs that have their copies, and keys whose jobs have ended."""
         now_ms = self._turn.now_ms
         if self._waiters.settled:
-            self._waiters.settle()
+            self._waiters.notify_watchers()
         if not self._keys_by_job.ended:
             return
         ended, self._keys_by_job.ended = self._keys_by_job.ended, []
@@ -164,7 +164,7 @@ class Keys(Part):
             if found is None or self._existence.verdict(job_id) != FREE:
                 continue  # it was only replaced by a later state of the same job
             if certainty == DOUBTFUL:
-                self.reservations.look_at(found, now_ms + _AGAIN_MS)
+                self.reservations.check_at(found, now_ms + _AGAIN_MS)
             else:
                 self._keeper.job_done(found)
         if announced:
@@ -189,11 +189,11 @@ class Keys(Part):
 
     def run_due(self) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
-        self.settle()
+        self.process_ended()
         due = self.reservations.due(self._turn.now_ms, _PER_TURN)
         if due:
-            self.view.look()
-            self._audit.look(due)
+            self.view.refresh()
+            self._audit.check(due)
         self._existence.run_due(_PER_TURN)
         self._conflicts.run_due(_PER_TURN)
         self._claims.run_due(_PER_TURN)
@@ -206,7 +206,7 @@ class Keys(Part):
         found = self.reservations.load(entry, now_ms)
         if found is not None:
             sure = found.maker and self._existence.verdict(found.job_id) == HELD
-            self.reservations.look_at(found, 0 if sure else now_ms + _AGAIN_MS)
+            self.reservations.check_at(found, 0 if sure else now_ms + _AGAIN_MS)
 
     def load_free(self, key: bytes) -> None:
         """The log says that the key is free."""

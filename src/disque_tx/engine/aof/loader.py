@@ -156,7 +156,7 @@ class Loader:
         if job is None:
             return
         if isinstance(record, JobNote):
-            node.jobs.notes.load(job, record.owner, record.data)
+            node.state.notes.load(job, record.owner, record.data)
         elif isinstance(record, JobCounters):
             recovery.load_counters(job, record.nacks, record.deliveries)
         else:

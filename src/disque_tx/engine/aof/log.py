@@ -20,8 +20,7 @@ from disque_tx.engine.aof.loader import Loader, open_log, reload_log
 from disque_tx.engine.aof.queued import QueuedFile
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
-from disque_tx.engine.aof.syncs import Syncs
-from disque_tx.engine.aof.writer import LogWriter
+from disque_tx.engine.aof.writer import LogWriter, Syncs
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
 from disque_tx.engine.turns import CommittedLog
@@ -84,7 +83,7 @@ class AppendOnlyLog(CommittedLog):
         """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
         ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
-            self._node.jobs.counters.record()
+            self._node.state.counters.record()
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
@@ -99,10 +98,10 @@ class AppendOnlyLog(CommittedLog):
         """Ten times a second: syncs, retries, rewrites that are due."""
         if self.loading:
             return
-        self._node.jobs.counters.record_late(self._node.now_ms)
+        self._node.state.counters.record_late(self._node.now_ms)
         if self._writer is not None:
             self._writer.tick()
-            self._writer.look(self._path())
+            self._writer.check_file(self._path())
         reason = self._rewrite_reason()
         if reason and self._rewrites.may_begin():
             self._reports.notice(f"Starting a rewrite of the append only file: {reason}")
@@ -168,7 +167,7 @@ class AppendOnlyLog(CommittedLog):
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
-        self._node.jobs.counters.record()
+        self._node.state.counters.record()
         self._distribute()
         writer = self._writer
         if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):

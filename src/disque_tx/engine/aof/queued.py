@@ -18,7 +18,7 @@ from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
-from disque_tx.engine.sidefiles import read_whole, set_aside
+from disque_tx.engine.ownership import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.files.queued import TAIL_BYTES, QueuedJobs, digest, parse, render
 

@@ -55,7 +55,7 @@ class Snapshot:
     def __init__(self, node: Node) -> None:
         self.complete = False
         self._table = node.jobs.table
-        self._notes = node.jobs.notes
+        self._notes = node.state.notes
         self._reservations: Reservations = node.keys.reservations
         self._cursor = 0
         self._keys: list[bytes] | None = None

@@ -47,7 +47,7 @@ class Rewrites:
         return -1 if self.current is None else (self._now_ms() - self._began_ms) // 1000
 
     def may_begin(self) -> bool:
-        """None is under way, and none has just failed."""
+        """Whether no rewrite is under way, and none has just failed."""
         return self.current is None and self._now_ms() >= self._retry_ms
 
     def begin(self, path: str, guard: Callable[[], IFile | None]) -> None:
@@ -75,19 +75,19 @@ class Rewrites:
             self.current = None
             self._changed()
 
-    def _note_end(self, ok: bool) -> None:
+    def _report_end(self, ok: bool) -> None:
         self.ok = ok
         self.took_s = (self._now_ms() - self._began_ms) // 1000
         self.current = None
 
     def _end(self, file: IFile) -> None:
-        self._note_end(True)
+        self._report_end(True)
         self._finished(file)
 
     def _fail(self, error: OSError) -> None:
         self._environment.reports.warning(
             f"Rewriting the append only file failed: {os_error_text(error)}"
         )
-        self._note_end(False)
+        self._report_end(False)
         self._retry_ms = self._now_ms() + _RETRY_MS
         self._changed()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from disque_tx.engine.aof.loader import Loader
 from disque_tx.engine.aof.rewrites import Rewrites
-from disque_tx.engine.aof.syncs import Syncs
-from disque_tx.engine.aof.writer import LogWriter
+from disque_tx.engine.aof.writer import LogWriter, Syncs
 
 Fields = list[tuple[str, str]]
 

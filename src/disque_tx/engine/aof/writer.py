@@ -22,9 +22,10 @@ import errno
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
-from disque_tx.engine.aof.syncs import Syncs
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_name
 from disque_tx.errors import LocalError
@@ -33,6 +34,26 @@ _SYNC_EVERY_MS: Final = 1_000
 _POSTPONED_MS_MAX: Final = 2_000
 _RETRY_MS: Final = 1_000
 _LOOK_EVERY_MS: Final = 1_000
+
+
+@attrs.define
+class Syncs:
+    """``count``: syncs that are done. ``seconds``: how long they took in all. ``delayed``: writes
+    that did not wait for a slow one any longer."""
+
+    count: int = 0
+    seconds: float = 0.0
+    delayed: int = 0
+
+    def add(self, seconds: float) -> None:
+        """Count one sync."""
+        self.count += 1
+        self.seconds += seconds
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.count = self.delayed = 0
+        self.seconds = 0.0
 
 
 class LogWriter:
@@ -131,7 +152,7 @@ class LogWriter:
             return "a sync failed"
         return "its name is that of another file, or of none" if self.name_error else ""
 
-    def look(self, path: str) -> None:
+    def check_file(self, path: str) -> None:
         """See whether the log is still to be found under its name."""
         now_ms = int(self._environment.node.now_ms)
         if self.name_error or now_ms < self._look_ms:

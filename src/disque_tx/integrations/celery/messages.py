@@ -69,7 +69,7 @@ def add_options(
 ) -> AddOptions:
     """How the job is added. A task with an ETA or a countdown waits in the nodes, as a delay. A
     task that expires is kept by them: a worker that finds it too old gives it the state REVOKED, so
-    that nobody waits for its result for ever.
+    that nobody waits for its result forever.
 
     ``message_ttl_s``: of its queue.
     """

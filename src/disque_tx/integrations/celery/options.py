@@ -50,7 +50,7 @@ class BrokerOptions:
     priorities: tuple[int, ...]
 
     def client(self) -> Disque:
-        """A client of the cluster, not connected yet. It looks for a node for as long as a
+        """A client of the cluster, not connected yet. The client looks for a node for as long as a
         connection may take; whether to try again later is for kombu to decide."""
         return Disque(
             [str(address) for address in self.seeds.addresses],

@@ -34,8 +34,8 @@ class DisqueScheduleSource(ScheduleSource):
     """Schedules in the cluster of a broker. ``prefix``: of their names there; it separates the
     programs that share a cluster.
 
-    A task that is added at one time only is a job with a delay. It is added once, however often
-    :meth:`add_schedule` is repeated with its ID.
+    A task that is added at one time only is a job with a delay. A schedule is added once, however
+    often :meth:`add_schedule` is repeated with its ID.
     """
 
     def __init__(self, broker: DisqueBroker, prefix: str = "taskiq:") -> None:
@@ -77,7 +77,7 @@ class DisqueScheduleSource(ScheduleSource):
         return found
 
     async def get_schedules(self) -> list[ScheduledTask]:
-        """None: the nodes make what is due."""
+        """Nothing to send: the nodes add the jobs that are due."""
         return []
 
     async def add_schedule(self, schedule: ScheduledTask) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.plugins.direct import IN_HAND, Job, JobRecord
+from disque_tx.plugins.direct import IN_FLIGHT, Job, JobRecord
 from disque_tx.protocols.beanstalk.jobs import DEFAULT, Holder, Tube, TubeJob
 from disque_tx.protocols.beanstalk.tubes import Tubes
 
@@ -45,7 +45,7 @@ class TubeClient(Holder):
         entry.unbury()
         entry.until_ms = 0
         entry.reserves += 1
-        if job.place == IN_HAND:
+        if job.place == IN_FLIGHT:
             entry.holder = self
             self.reserved[entry.number] = entry
             if job.qtime_ms > 0 and (self._soonest_ms == 0 or job.qtime_ms < self._soonest_ms):

@@ -180,7 +180,7 @@ class BeanstalkConnection(TubeClient):
     # -- reserving ---------------------------------------------------------------------------
 
     def _reserve(self, timeout_ms: i64) -> None:
-        """Reserve a job, or wait for one for so long; -1 for ever."""
+        """Reserve a job, or wait for one for so long; -1 forever."""
         if not self.worker:
             self.worker = True
             self.tubes.workers += 1

@@ -32,7 +32,7 @@ class Intake:
         self._long_line: bool = False
 
     def feed(self, data: bytes) -> None:
-        """These bytes were received."""
+        """Take bytes that were received."""
         if self._at == len(self._data) and not self._more:
             self._data = data
             self._at = 0
@@ -45,11 +45,11 @@ class Intake:
         return len(self._data) - self._at + self._more_bytes
 
     def expect_body(self, size: i64) -> None:
-        """A body of so many bytes comes next, and its end."""
+        """A body of this size comes next, and its end."""
         self._body_bytes = size
 
     def skip_body(self, size: i64) -> None:
-        """Such a body comes next, and is not wanted."""
+        """Ignore a body of this size, which comes next."""
         self._skipped_bytes = size + 2
 
     def next(self) -> i64:

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 from disque_tx.plugins.direct import (
     BACKOFF,
     DELAYED,
-    IN_HAND,
+    IN_FLIGHT,
     QUEUED,
     DirectNode,
     DirectProtocol,
@@ -91,7 +91,7 @@ class TubeJob(Note):
         self.table.register(self)
 
     def moved(self, job: Job, was: i64) -> None:
-        if was == IN_HAND:
+        if was == IN_FLIGHT:
             if self.holder is not None:  # what its client did would have taken it away before
                 self.drop_holder()
                 if job.state == QUEUED or job.place == BACKOFF:
@@ -117,7 +117,7 @@ class TubeJob(Note):
             holder.reserved.pop(self.number, None)
 
     def unbury(self) -> None:
-        """It is not buried any more."""
+        """Remove the job from the buried ones."""
         if self.buried:
             self.buried = False
             self.tube.buried.pop(self, None)

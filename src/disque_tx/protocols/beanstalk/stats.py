@@ -90,7 +90,7 @@ def tube_stats(tubes: Tubes, name: bytes) -> bytes:
         ("name", name.decode("latin-1")),
         ("current-jobs-urgent", node.urgent(name, URGENT)),
         ("current-jobs-ready", 0 if queue is None else queue.jobs.size),
-        ("current-jobs-reserved", 0 if tally is None else tally.in_hand),
+        ("current-jobs-reserved", 0 if tally is None else tally.in_flight),
         ("current-jobs-delayed", max(0, held - len(tube.buried))),
         ("current-jobs-buried", len(tube.buried)),
         ("total-jobs", tube.total),
@@ -108,14 +108,14 @@ def tube_stats(tubes: Tubes, name: bytes) -> bytes:
 def node_stats(tubes: Tubes) -> bytes:
     """The numbers of the node."""
     node, counts = tubes.node, tubes.counts
-    in_hand, held, delayed = node.totals()
+    in_flight, held, delayed = node.totals()
     some = list(tubes.by_name)[:TUBES_MAX]
     system = uname()
     used = times()
     fields: Fields = [
         ("current-jobs-urgent", sum(node.urgent(name, URGENT) for name in some)),
         ("current-jobs-ready", node.queued()),
-        ("current-jobs-reserved", in_hand),
+        ("current-jobs-reserved", in_flight),
         ("current-jobs-delayed", max(0, held + delayed - tubes.buried)),
         ("current-jobs-buried", tubes.buried),
         *((f"cmd-{name}", counts[requests.NAMES.index(name.encode()) + 1]) for name in _COUNTED),

@@ -14,7 +14,7 @@ from disque_tx.protocols.beanstalk.jobs import DEFAULT, OWNER, JobTable, Tube, T
 
 class Tubes(JobTable):
     """All of a node. ``counts``: of requests, by their numbers. ``later``: calls a function after
-    so many seconds, within a turn, and returns something that can be cancelled. ``producers``,
+    a number of seconds, within a turn, and returns something that can be cancelled. ``producers``,
     ``workers``, ``waiting``: connections that ever put, or reserved, and that wait.
     """
 

@@ -70,8 +70,8 @@ class ConsoleFiles:
 
 
 def file_routes() -> list[Route]:
-    """The start page, and the files that it loads. They contain nothing of the node, so they need
-    no password."""
+    """The start page, and the files that it loads. The files contain nothing of the node, so they
+    need no password."""
     files = ConsoleFiles(read_files())
     return [
         Route(

@@ -56,9 +56,9 @@ class ClusterLog:
 
     def update(self) -> None:
         """Log what is different now."""
-        self._look_for_answers()
-        self._look_for_twins()
-        self._look_at_clocks()
+        self._report_answers()
+        self._report_duplicate_ids()
+        self._report_clocks()
         known = self._now()
         if known == self._known:
             return
@@ -79,10 +79,10 @@ class ClusterLog:
                     text = set_text if now & flag else cleared_text
                     self._log_node(entry, address or earlier, text)
 
-    def _look_at_clocks(self) -> None:
+    def _report_clocks(self) -> None:
         """Log it when the clock of a node begins or ends to differ from those of most others."""
         clocks = self._node.clocks
-        clocks.look(self._node.now_ms)
+        clocks.update(self._node.now_ms)
         apart = set(clocks.apart)
         if clocks.ahead_ms:
             apart.add(self._node.id)
@@ -107,27 +107,27 @@ class ClusterLog:
             self._log.notice(f"The clock of {whose} agrees with those of most other nodes again")
         self._apart = apart
 
-    def _look_for_twins(self) -> None:
+    def _report_duplicate_ids(self) -> None:
         """Log nodes whose ID another process has, again and again while it lasts."""
-        standing = self._membership.standing
+        identity = self._membership.identity
         for entry in self._membership.nodes.values():
-            if entry.doubled:
+            if entry.contested:
                 self._warn(
                     entry.id,
-                    f"Node {entry.id.decode()} at {entry.ip.decode()}:{entry.port} has a twin:"
-                    f" another process at {entry.twin_ip.decode()} uses its ID, and its"
+                    f"Node {entry.id.decode()} at {entry.ip.decode()}:{entry.port} has a duplicate:"
+                    f" another process at {entry.duplicate_ip.decode()} uses its ID, and its"
                     f" messages are ignored. {_SETTLE}",
                 )
-        if standing.aside:
+        if identity.suspended:
             self._warn(
                 self._node.id,
                 "This node stands aside, and refuses ADDJOB and GETJOB: a process that was started"
                 f" earlier has its ID, {self._node.id.decode()}. {_SETTLE}",
             )
-        elif standing.doubled:
+        elif identity.contested:
             self._warn(
                 self._node.id,
-                f"Another process{_at(standing.twin_ip)} also has the ID of this node,"
+                f"Another process{_at(identity.duplicate_ip)} also has the ID of this node,"
                 f" {self._node.id.decode()}. {_SETTLE}",
             )
 
@@ -138,7 +138,7 @@ class ClusterLog:
             self._quiet_until_ms[node_id] = now_ms + _TWIN_PERIOD_MS
             self._log.warning(text)
 
-    def _look_for_answers(self) -> None:
+    def _report_answers(self) -> None:
         """Log nodes that were to be met and did not answer in time."""
         if not self._handshakes and not self._membership.handshakes:
             return

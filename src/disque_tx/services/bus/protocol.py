@@ -70,8 +70,8 @@ class LinkOwner(typing.Protocol):
 
 @implementer(IHandshakeListener, IPushProducer)
 class BusProtocol(Protocol):
-    """One connection. It is its transport's producer: while the socket does not take bytes, what
-    is sent stays in the writer of ``end``.
+    """One connection. The protocol is its transport's producer: while the socket does not take
+    bytes, what is sent stays in the writer of ``end``.
 
     ``entry``: the node that we connected to, ``None`` when the other side connected. ``secure``: it
     is up once its TLS handshake is done. ``paused``: the socket is full.
@@ -103,7 +103,7 @@ class BusProtocol(Protocol):
             self._owner.up(self)
 
     def handshakeCompleted(self) -> None:
-        """Both sides have shown their certificates."""
+        """The handshake is complete: each side has shown its certificate."""
         self._cancel_timer()
         self._owner.up(self)
 

@@ -12,7 +12,7 @@ from twisted.internet.error import ConnectionClosed
 from twisted.python.failure import Failure
 
 from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.buspump import BusPump, Received
+from disque_tx.engine.buspump import BusPump, MessageDelivery
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.bus.clusterlog import StrangerLog
 from disque_tx.services.bus.endpoints import BusConnector, listen_bus
@@ -48,7 +48,7 @@ class Bus(Service):
     ) -> None:
         self.reactor = platform.reactor
         self.links = BusLinks(runtime.node, settings, self, first_epoch)
-        self.pump = BusPump(runtime.node, self.links, Received(runtime.node))
+        self.pump = BusPump(runtime.node, self.links, MessageDelivery(runtime.node))
         runtime.rounds.bus = self.pump
         self.identity: Identity | None = None
         self._runtime = runtime

@@ -40,7 +40,7 @@ class Admission:
         self._log = log
         self._last_id = 0
 
-    def guarded(self) -> bool:
+    def password_required(self) -> bool:
         """Whether clients must authenticate first."""
         return bool(self._settings.requirepass)
 
@@ -51,7 +51,7 @@ class Admission:
         if len(server.clients) >= self._settings.maxclients:
             server.stats.rejected_connections += 1
             return _FULL
-        if self._settings.protected_mode and not self.guarded() and not is_local(peer):
+        if self._settings.protected_mode and not self.password_required() and not is_local(peer):
             server.stats.rejected_connections += 1
             self._log.verbose(f"Refused {shown_host(peer)} in protected mode")
             return _PROTECTED + (_BY_LOOPBACK if _is_same_host(peer, host) else b"")

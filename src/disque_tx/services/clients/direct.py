@@ -47,7 +47,7 @@ class DirectConnection(RespProtocol):
 
     def _needs_password(self, peer: IAddress) -> bool:
         """A protocol without passwords is only for this host, once there is a password."""
-        if not self._admission.guarded() or is_local(peer):
+        if not self._admission.password_required() or is_local(peer):
             return False
         self._admission.refused_without_password(self._listener.name, peer)
         return True

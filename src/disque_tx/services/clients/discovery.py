@@ -34,7 +34,7 @@ class RespPlugin:
     description: str = "Disque's client protocol, RESP2 and RESP3"
 
     def factory(self, host: IHost) -> IProtocolFactory:
-        """The same protocol as on the main port."""
+        """A factory of the protocol of the main port."""
         factory: IProtocolFactory = host.disque_clients()
         return factory
 

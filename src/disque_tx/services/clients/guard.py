@@ -2,8 +2,8 @@
 
 What a plugin's code raises ends the connection that it was about, and is one line of the log; what
 keeps the reactor busy is one line as well. Every line names the plugin. ``SystemExit``,
-``GeneratorExit`` and their like, which are no ``Exception``, end no more than that either: Twisted
-handles the signals that stop the daemon, so none of them comes from elsewhere.
+``GeneratorExit`` and their like, which do not inherit from ``Exception``, end no more than that
+either: Twisted handles the signals that stop the daemon, so none of them comes from elsewhere.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @implementer(IHost)
 class PluginHost:
-    """One node. ``started``: whether its start is complete."""
+    """The host of plugins at one node. ``started``: whether its start is complete."""
 
     def __init__(
         self,

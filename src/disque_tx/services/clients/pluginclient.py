@@ -212,7 +212,7 @@ class PluginClient:
 
     def flush(self) -> None:
         """The client is to be closed."""
-        if self.client.doomed:
+        if self.client.abort_now:
             self._transport.abortConnection()
         elif self.client.closing:
             self._transport.loseConnection()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @implementer(IPushProducer)
 class RespProtocol(Protocol):
-    """One client. It is its transport's producer: while the socket does not take bytes, replies
-    stay with the session and count as the client's output."""
+    """One client. The protocol is its transport's producer: while the socket does not take bytes,
+    replies stay with the session and count as the client's output."""
 
     def __init__(self, runtime: Runtime, admission: Admission) -> None:
         self._runtime = runtime
@@ -59,7 +59,7 @@ class RespProtocol(Protocol):
         session = Session(admission.next_id(), addr, now_ms, self, direct)
         session.monitor_addr = monitor_addr
         session.unix = unix
-        session.parser.restricted = admission.guarded()
+        session.parser.restricted = admission.password_required()
         if isinstance(transport, FastTransport):
             session.fd = transport.fd
             session.recv = transport.recv

@@ -9,10 +9,8 @@ import attrs
 from zope.interface import implementer
 
 from disque_tx.commands.base.context import Server
-from disque_tx.commands.server.info import info_text
-from disque_tx.commands.server.protocols import protocol_stats
-from disque_tx.core.counting.counts import NUMBERS
-from disque_tx.core.counting.figures import queue_figures, scan_figures
+from disque_tx.commands.server.info import info_text, protocol_stats
+from disque_tx.core.counting.counts import NUMBERS, queue_figures, scan_figures
 from disque_tx.core.queues.queues import PAUSE_NAMES
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.messages.records import JOB_ID_LENGTH
@@ -102,16 +100,18 @@ class NodeView:
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""
         node = self._node
-        after, rows = scan_figures(node.queues, node.overview.counts, cursor, least, node.now_ms)
+        after, rows = scan_figures(
+            node.queues, node.queue_queries.counts, cursor, least, node.now_ms
+        )
         return after, [QueueFigures(*row) for row in rows]
 
     def queue(self, name: bytes) -> QueueFigures | None:
-        """One queue."""
+        """The figures of one queue."""
         node = self._node
         queue = node.queues.get(name)
         if queue is None:
             return None
-        return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
+        return QueueFigures(*queue_figures(queue, node.queue_queries.counts, node.now_ms))
 
     def pause(self, name: bytes) -> str:
         """Whether a queue is paused."""
@@ -144,12 +144,12 @@ class NodeView:
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
-        kept = self._node.overview.counts.of(name)
+        kept = self._node.queue_queries.counts.of(name)
         of = dict(zip(NUMBERS, kept.numbers, strict=True))
         return QueueCounts(
             delayed=of[b"delayed"],
             backoff=of[b"backoff"],
-            in_hand=of[b"in-hand"],
+            in_flight=of[b"in-flight"],
             dead=of[b"dead"],
             in_per_s=of[b"in-per-s"] / 1000,
             out_per_s=of[b"out-per-s"] / 1000,

@@ -106,8 +106,8 @@ class SegmentWriter:
         return self.rotate() if due else []
 
     def rotate(self) -> list[str]:
-        """Finish the segment, if there is one. It is not forced to the disk, which would take too
-        long; its lines will be."""
+        """Finish the segment, if there is one. The segment is not forced to the disk, which would
+        take too long; its lines will be."""
         file, plan = self._file, self._plan
         if file is None or plan is None:
             return []

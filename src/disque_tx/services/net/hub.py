@@ -12,10 +12,11 @@ from twisted.internet.interfaces import IProtocol, IProtocolFactory, IReadDescri
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from disque_tx.engine.hotsocket import RECEIVE_BYTES
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.turns.interfaces import IRoundsReactor
-from disque_tx.services.turns.pump import RECEIVE_BYTES, Session
+from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.services.turns.runtime import Runtime

@@ -86,7 +86,7 @@ class DisqueReactor(EPollReactor):
     def callLater(
         self, delay: float, callable: Callable[..., Any], *args: object, **kw: object
     ) -> DelayedCall:
-        """As Twisted's."""
+        """Like Twisted's."""
         self._interrupt()
         return super().callLater(delay, callable, *args, **kw)
 
@@ -95,12 +95,12 @@ class DisqueReactor(EPollReactor):
         super()._moveCallLaterSooner(delayedCall)
 
     def stop(self) -> None:
-        """As Twisted's."""
+        """Like Twisted's."""
         self._interrupt()
         super().stop()
 
     def crash(self) -> None:
-        """As Twisted's."""
+        """Like Twisted's."""
         self._interrupt()
         super().crash()
 

@@ -159,13 +159,13 @@ class Connecting:
         return "connector"
 
     def connectionLost(self, reason: Failure) -> None:
-        """It was refused, which some reactors report in this way, or the reactor stops."""
+        """The attempt was refused, which some reactors report here, or the reactor is stopping."""
         if not self.done.called:
             code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             self._failed(os_error(code or errno.ECONNABORTED))
 
     def doWrite(self) -> None:
-        """It is there, or it is known why not."""
+        """The connection is established, or the attempt has failed."""
         sock = self._sock
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         try:

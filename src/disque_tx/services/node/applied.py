@@ -40,7 +40,7 @@ def _policies(settings: Settings, server: Server, log: DaemonLog) -> None:
 
 
 def _password(settings: Settings, server: Server, log: DaemonLog) -> None:
-    server.guarded = bool(settings.requirepass)
+    server.password_required = bool(settings.requirepass)
 
 
 def _slow(settings: Settings, server: Server, log: DaemonLog) -> None:

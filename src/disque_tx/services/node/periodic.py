@@ -10,8 +10,7 @@ from twisted.internet.task import LoopingCall
 
 from disque_tx.engine.periodic import PeriodicWork
 from disque_tx.services.bus.clusterlog import ClusterLog
-from disque_tx.services.bus.keylog import KeyLog
-from disque_tx.services.bus.tablelog import TableLog
+from disque_tx.services.bus.tablelog import KeyLog, TableLog
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings

@@ -156,7 +156,7 @@ class NodeRoot(MultiService, SingleProcess):
     # -- for listeners and commands ----------------------------------------------------------
 
     def _is_serving(self) -> bool:
-        return self._lifecycle.member and not self._stop_asked
+        return self._lifecycle.serving and not self._stop_asked
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""
@@ -323,7 +323,7 @@ class NodeRoot(MultiService, SingleProcess):
         return stopped.addBoth(self._release_files)
 
     def _release_files(self, result: object) -> object:
-        if self._lifecycle.member:
+        if self._lifecycle.serving:
             self._lifecycle.finish()
             self._nodes_file.close()
         else:

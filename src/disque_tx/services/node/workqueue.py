@@ -18,7 +18,7 @@ from disque_tx.workqueue import BadRedisUrl, CleaningService, Redis, WorkQueue
 
 class WorkQueueCleaning(Service):
     """Cleans the work queues with the prefixes of ``workqueue-prefixes`` at the server of
-    ``workqueue-redis``. Its password: in the URL, or in the variable REDIS_PASSWORD.
+    ``workqueue-redis``. The password: in the URL, or in the variable REDIS_PASSWORD.
 
     :raises ConfigError: when the URL is not that of a Redis server.
     """

@@ -16,7 +16,7 @@ from typing import Any, Final
 from disque_tx.plugins.interfaces import IHost
 from disque_tx.plugins.values import JobEvent
 from disque_tx.services.processes.channel import Message
-from disque_tx.text.namepatterns import NamePattern
+from disque_tx.text.globs import NamePattern
 
 RENEW_S: Final = 1.0
 FORGET_S: Final = 3.0

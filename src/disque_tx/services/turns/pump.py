@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from disque_tx.commands.direct import DirectProtocol
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.base.client import Client
+from disque_tx.engine.hotsocket import RECEIVE_BYTES, RECEIVE_SOME, receive, send_now
 from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.messages.replies import Output
@@ -24,17 +25,14 @@ from disque_tx.wire.resp.requests import RequestParser
 if TYPE_CHECKING:
     from disque_tx.commands.base.context import Server
 
-#: Bytes received from one socket per turn: what one client may do before the others. A client that
-#: sends little gets a small buffer, which the allocator hands out much faster.
-RECEIVE_BYTES: Final = 64 * 1024
-_RECEIVE_SOME: Final = 4 * 1024
+#: A client that sends little gets a small buffer.
 _RECEIVE_LITTLE: Final = 448
 #: Most requests fit in here, and then their bytes stay where they were received.
 _RECEIVE_ONE: Final = 95
 _LARGER: Final = {
     _RECEIVE_ONE: _RECEIVE_LITTLE,
-    _RECEIVE_LITTLE: _RECEIVE_SOME,
-    _RECEIVE_SOME: RECEIVE_BYTES,
+    _RECEIVE_LITTLE: RECEIVE_SOME,
+    RECEIVE_SOME: RECEIVE_BYTES,
     RECEIVE_BYTES: RECEIVE_BYTES,
 }
 #: More unprocessed input than this ends a connection (client protocol, section 2).
@@ -149,12 +147,8 @@ class Pump(Clients):
             if recv is None:
                 unusual.append(event)
                 continue
-            try:
-                data = recv(session.room)
-            except BlockingIOError:
-                continue
-            except OSError:
-                unusual.append(event)
+            data = receive(recv, session.room)
+            if data is None:
                 continue
             if not data:
                 unusual.append(event)
@@ -217,7 +211,7 @@ class Pump(Clients):
         they may hold jobs that the client wants to return to their queue, so the connection ends
         after them.
         """
-        if session.paused or session.doomed or session.writer.size == 0:
+        if session.paused or session.abort_now or session.writer.size == 0:
             return False
         self._node.client_gone(session)
         session.closing = True
@@ -255,12 +249,12 @@ class Pump(Clients):
     def _fail(self, session: Session, fault: BaseException) -> None:
         """A fault of this program: only the connection of this client ends."""
         session.connection.failed(fault)
-        session.doomed = True
+        session.abort_now = True
         self._node.outbox.touch(session)
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)
-        session.doomed = True
+        session.abort_now = True
         self._node.outbox.touch(session)
 
     def flush(self, clients: list[Client]) -> bool:
@@ -280,7 +274,7 @@ class Pump(Clients):
 
     def _send(self, session: Session) -> None:
         """Send the replies, and end the connection if it is to be closed."""
-        if session.doomed:
+        if session.abort_now:
             session.connection.abort()
             return
         if session.paused:
@@ -292,19 +286,7 @@ class Pump(Clients):
             if session.direct is not None:
                 session.direct.stats.output_bytes += size
             session.seen_ms = self._node.now_ms
-            send = session.send
-            if send is None:
-                session.connection.write(data)
-            else:
-                sent: i64 = 0
-                try:
-                    sent = send(data)
-                except BlockingIOError:
-                    pass
-                except OSError as error:
-                    session.connection.broken(error)
-                    return
-                if sent < size:
-                    session.connection.write(data[sent:])
+            if not send_now(session.send, data, session.connection):
+                return
         if session.closing and not session.paused:
             session.connection.finish()

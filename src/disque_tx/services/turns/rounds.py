@@ -99,7 +99,7 @@ class Rounds:
         if self.driven:
             if more and not self.stopped:
                 self._more = True
-        elif not self._turns.dead:
+        elif not self._turns.failed:
             self._schedule(more)
 
     def _serve(self, events: Events) -> bool:
@@ -137,7 +137,7 @@ class Rounds:
             self.end()
 
     def _and_waiting(self, events: Events) -> Events:
-        """Add the requests that wait from the last turn, in front, so that none waits for ever."""
+        """Add the requests that wait from the last turn, in front, so that none waits forever."""
         if not self._pump.again:
             return events
         waiting, self._pump.again = self._pump.again, []

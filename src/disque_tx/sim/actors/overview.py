@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, RESUMING
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, RESUMING
 from disque_tx.messages.records import QUEUED
 from disque_tx.sim.actors.actors import QUEUES, Actor
 from disque_tx.sim.actors.clients import LOST, SimClient
@@ -18,11 +18,11 @@ _FLUSH_REST_US: Final = 2_000_000
 _RECENT: Final = 20
 _TIMEOUTS_MS: Final = (200, 1_000, 4_000)
 _CLUSTER_US: Final = 1_500_000
-_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-hand", b"loaded", b"any", b"any")
+_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-flight", b"loaded", b"any", b"any")
 _PLACES: Final = {
     DELAYED: b"delayed",
     BACKOFF: b"backoff",
-    IN_HAND: b"in-hand",
+    IN_FLIGHT: b"in-flight",
     LOADED: b"loaded",
     RESUMING: b"loaded",
 }

@@ -34,9 +34,9 @@ class ScheduleOperator(Actor):
         self.record.used = True
         self.record.ended = False
         self._left: list[bytes] = []
-        self.run.world.at(_LOOK_US, self._look)
+        self.run.world.at(_LOOK_US, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Write down what the nodes know."""
         nodes = [node for _, node in self.run.nodes() if node.membership.features & CAN_TABLES]
         tables = [node.timetable.definitions for node in nodes]
@@ -57,7 +57,7 @@ class ScheduleOperator(Actor):
                 ):
                     watched.force_us = self.run.world.now_us
         if not self.record.ended:
-            self.run.world.at(_LOOK_US, self._look)
+            self.run.world.at(_LOOK_US, self._check)
 
     def _wake(self) -> None:
         if self.run.busy:

@@ -36,7 +36,7 @@ from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce, S
 
 
 def all_checkers() -> list[Checker]:
-    """One of each, for one run."""
+    """A checker of each kind, for one run."""
     return [
         NothingLost(),
         NothingUnexpected(),

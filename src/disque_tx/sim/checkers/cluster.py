@@ -104,13 +104,13 @@ class LogEqualsMemory(Checker):
 
     def watch(self, run: Stage) -> None:
         """Look again and again."""
-        run.world.at(_EVERY_US, lambda: self._look(run))
+        run.world.at(_EVERY_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine in run.machines:
             self._compare(run, machine)
         if not run.over:
-            run.world.at(_EVERY_US, lambda: self._look(run))
+            run.world.at(_EVERY_US, lambda: self._check(run))
 
     def _compare(self, run: Stage, machine: Machine) -> None:
         process = machine.process
@@ -145,7 +145,7 @@ class Drained(Checker):
     Jobs with RETRY 0 that were delivered and not acknowledged stay until their life ends, and so
     does a copy of one that was kept for others: neither is work that is left.
 
-    It also drains through nodes that are leaving and are not called back: whatever they hold is
+    A node also drains through nodes that are leaving and are not called back: whatever they hold is
     delivered by the others, whose clients ask for it, so that such a node can be switched off then.
     Excused is the record of an ASYNC job that a leaving node accepted for others, when more copies
     were wanted than there are nodes that stay: it goes on looking for a place for them, until the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE
 from disque_tx.core.jobs.memory import QUEUE_BYTES, job_bytes
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
@@ -111,10 +111,10 @@ class TotalsMatch(Checker):
     """INFO's totals are right (:class:`disque_tx.core.base.totals.Totals`).
 
     What is promised: at the end of every turn ``queued`` is the number of jobs in queues, and of
-    jobs in the state queued, and ``in_hand`` that of jobs in clients' hands, under any fault; and
-    what is kept for each queue (QCOUNT) is what a walk over all jobs finds. Looked at every second
-    of the run and in the end. In a run without faults, in which every
-    request was answered, the nodes together count as ``delivered`` and ``nacked`` what clients saw.
+    jobs in the state queued, and ``in_flight`` that of jobs in flight, under any fault; and what is
+    kept for each queue (QCOUNT) is what a walk over all jobs finds. Looked at every second of the
+    run and in the end. In a run without faults, in which every request was answered, the nodes
+    together count as ``delivered`` and ``nacked`` what clients saw.
     """
 
     def __init__(self) -> None:
@@ -122,24 +122,24 @@ class TotalsMatch(Checker):
 
     def watch(self, run: Stage) -> None:
         """Look again and again while clients act."""
-        run.world.at(_EVERY_US, lambda: self._look(run))
+        run.world.at(_EVERY_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine, node in run.nodes():
             totals = node.totals
             jobs = list(node.jobs.table.values())
             lengths = sum(queue.jobs.size for queue in node.queues.table.values())
             queued = sum(job.state == QUEUED for job in jobs)
-            in_hand = sum(job.in_hand for job in jobs)
-            if not totals.queued == lengths == queued or totals.in_hand != in_hand:
+            in_flight = sum(job.in_flight for job in jobs)
+            if not totals.queued == lengths == queued or totals.in_flight != in_flight:
                 self._breaches.append(
                     f"{machine.ip.decode()} at {run.world.now_us / 1e6:.3f} s counts"
-                    f" {totals.queued} queued and {totals.in_hand} in hand; its queues hold"
-                    f" {lengths}, {queued} jobs are queued and {in_hand} in hand"
+                    f" {totals.queued} queued and {totals.in_flight} in flight; its queues hold"
+                    f" {lengths}, {queued} jobs are queued and {in_flight} in flight"
                 )
             self._compare_tallies(run, machine.ip, node)
         if run.busy:
-            run.world.at(_EVERY_US, lambda: self._look(run))
+            run.world.at(_EVERY_US, lambda: self._check(run))
 
     def _compare_tallies(self, run: Stage, ip: bytes, node: Node) -> None:
         """What is kept for queues, and what the jobs are."""
@@ -150,8 +150,8 @@ class TotalsMatch(Checker):
                 walked[key] = walked.get(key, 0) + 1
         kept = {
             (tally.id, place): int(tally.of(place))
-            for tally in node.jobs.tallies.table.values()
-            for place in (DELAYED, BACKOFF, IN_HAND, LOADED)
+            for tally in node.state.tallies.table.values()
+            for place in (DELAYED, BACKOFF, IN_FLIGHT, LOADED)
             if tally.of(place)
         }
         if kept != walked:
@@ -162,7 +162,7 @@ class TotalsMatch(Checker):
 
     def judge(self, run: Stage) -> list[str]:
         """Nodes that count wrong."""
-        self._look(run)
+        self._check(run)
         breaches = list(self._breaches)
         if run.plan.history or run.lost:
             return breaches
@@ -189,7 +189,7 @@ class MemoryCounted(Checker):
         for machine, node in run.nodes():
             stored = sum(job_bytes(job) for job in node.jobs.table.values())
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
-            stored += node.jobs.reasons.used
+            stored += node.state.reasons.used
             stored += sum(KEY_BYTES + len(key) for key in node.keys.reservations.by_key)
             stored += DONE_BYTES * len(node.keys.done_jobs)
             if node.memory.used != stored:

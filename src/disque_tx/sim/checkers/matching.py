@@ -30,16 +30,16 @@ class _Looking(Checker):
     def watch(self, run: Stage) -> None:
         """Look for the first time soon."""
         if run.workload.match > 0:
-            run.world.at(_LOOK_US, lambda: self._look(run))
+            run.world.at(_LOOK_US, lambda: self._check(run))
 
-    def _look(self, run: Stage) -> None:
+    def _check(self, run: Stage) -> None:
         for machine, node in run.nodes():
-            for breach in self.look(run, node):
+            for breach in self.breaches_at(run, node):
                 self._breaches.setdefault(f"{machine.ip.decode()}: {breach}")
         if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
+            run.world.at(_LOOK_US, lambda: self._check(run))
 
-    def look(self, run: Stage, node: Node) -> list[str]:
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
         """What is wrong on this node now."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class NoJobBesideClient(_Looking):
     match it.
 
     What is promised, under any fault: between two turns of a node there is no such pair, but for
-    queues that are paused or have as many jobs in hand as their policy allows. A queue with a
+    queues that are paused or have as many jobs in flight as their policy allows. A queue with a
     ``rate`` may have a token that nobody noticed yet, until the next turn that is due; so it is
     looked at twice.
     """
@@ -62,13 +62,13 @@ class NoJobBesideClient(_Looking):
         super().__init__()
         self._suspects: set[tuple[bytes, bytes]] = set()
 
-    def look(self, run: Stage, node: Node) -> list[str]:
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
         """Queues with a job and a client."""
         breaches = []
         names: set[bytes] = set()
         matching = node.waiters.matching
         for client in node.waiters.blocked:
-            if client.blocked == BLOCKED_GETJOB and not client.doomed:
+            if client.blocked == BLOCKED_GETJOB and not client.abort_now:
                 names.update(client.blocked_queues)
                 if client.blocked_selector:
                     selector = matching.of_client(client)
@@ -88,18 +88,18 @@ class NoJobBesideClient(_Looking):
 
 
 class LimitsKept(_Looking):
-    """No node has more jobs of a queue in hand than ``concurrency`` says, or delivers more of them
-    than ``rate`` and ``rate-burst`` allow.
+    """No node has more jobs of a queue in flight than ``concurrency`` says, or delivers more of
+    them than ``rate`` and ``rate-burst`` allow.
 
     What is promised, under any fault: the first at every moment, by the state of each single job;
     the second for everything that a node delivered since it was started last, in any span of time.
     """
 
-    def look(self, run: Stage, node: Node) -> list[str]:
-        """Queues with too many jobs in hand."""
-        counts = Counter(job.queue for job in node.jobs.table.values() if job.in_hand)
+    def breaches_at(self, run: Stage, node: Node) -> list[str]:
+        """Queues with too many jobs in flight."""
+        counts = Counter(job.queue for job in node.jobs.table.values() if job.in_flight)
         return [
-            f"{count} jobs of {name.decode()} are in hand"
+            f"{count} jobs of {name.decode()} are in flight"
             for name, count in counts.items()
             if 0 < _setting(run, name, b"concurrency") < count
         ]
@@ -126,7 +126,7 @@ def _deliverable(run: Stage, node: Node, queue: Queue) -> bool:
         return False
     most = _setting(run, queue.name, b"concurrency")
     jobs = node.jobs.table.values()
-    if most > 0 and sum(job.in_hand and job.queue == queue.name for job in jobs) >= most:
+    if most > 0 and sum(job.in_flight and job.queue == queue.name for job in jobs) >= most:
         return False
     if _setting(run, queue.name, b"rate") == 0:
         return True

@@ -21,7 +21,7 @@ _LIFE_US: Final = 1_000_000
 _ENDINGS: Final = (b"ACKED", b"DELETED")
 
 #: The numbers of QCOUNT that are jobs of the queue.
-_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-hand", b"loaded")
+_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-flight", b"loaded")
 
 
 class EndingsTrue(Checker):

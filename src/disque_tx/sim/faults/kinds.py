@@ -46,7 +46,7 @@ def _partition(name: str, one_way: bool) -> Callable[[Targets, Random], End | No
         here, there = _split(targets, random)
         if not there:
             return None
-        targets.note(name, *here)
+        targets.record(name, *here)
         return targets.network.partition(here, there, one_way)
 
     return begin
@@ -58,7 +58,7 @@ def _on_connection(
     def begin(targets: Targets, random: Random) -> None:
         near = targets.connection(random)
         if near is not None:
-            targets.note(name, near.local_ip, near.peer_ip)
+            targets.record(name, near.local_ip, near.peer_ip)
             hurt(targets, random, near)
 
     return begin
@@ -88,14 +88,14 @@ def _late_old(targets: Targets, random: Random, near: SimConnection) -> None:
 
 def _slow_link(targets: Targets, random: Random) -> End | None:
     machine = random.choice(targets.machines)
-    targets.note("slow_link", machine.ip)
+    targets.record("slow_link", machine.ip)
     extra_us, bytes_per_s = random.randint(1_000, 300_000), random.randint(5_000, 200_000)
     return targets.network.slow([machine.ip], extra_us, bytes_per_s)
 
 
 def _message_loss(targets: Targets, random: Random) -> End | None:
     network = targets.network
-    targets.note("message_loss")
+    targets.record("message_loss")
     network.message_faults = random.uniform(0.02, 0.3)
 
     def end() -> None:
@@ -110,7 +110,7 @@ def _message_loss(targets: Targets, random: Random) -> End | None:
 def _on_disk(name: str, switch: str) -> Callable[[Targets, Random], End | None]:
     def begin(targets: Targets, random: Random) -> End | None:
         machine = random.choice(targets.machines)
-        targets.note(name, machine.ip)
+        targets.record(name, machine.ip)
         setattr(machine.disk, switch, True)
         return lambda: setattr(machine.disk, switch, False)
 
@@ -121,7 +121,7 @@ def _empty_disk(targets: Targets, random: Random) -> End | None:
     machine = targets.running(random)
     if machine is None:
         return None
-    targets.note("empty_disk", machine.ip)
+    targets.record("empty_disk", machine.ip)
     machine.kill(power=True)
     machine.disk.wipe()
     machine.lose_memory()
@@ -135,7 +135,7 @@ def _stale_disk(targets: Targets, random: Random) -> End | None:
     files = machine.disk.snapshot()
 
     def end() -> None:
-        targets.note("stale_disk", machine.ip)
+        targets.record("stale_disk", machine.ip)
         machine.kill(power=True)
         machine.disk.restore(files)
         machine.lose_memory()
@@ -152,7 +152,7 @@ def _stopping(name: str, power: bool) -> Callable[[Targets, Random], End | None]
         machine = targets.running(random)
         if machine is None:
             return None
-        targets.note(name, machine.ip)
+        targets.record(name, machine.ip)
         machine.kill(power)
         return lambda: targets.bring_back(machine)
 
@@ -175,7 +175,7 @@ def _one_down(targets: Targets, random: Random) -> End | None:
     if not _all_up(targets):
         return None
     machine = random.choice(targets.machines)
-    targets.note("one_down", machine.ip)
+    targets.record("one_down", machine.ip)
     machine.kill(False)
     return lambda: targets.bring_back(machine)
 
@@ -186,7 +186,7 @@ def _one_away(targets: Targets, random: Random) -> End | None:
     if not _all_up(targets):
         return None
     machine = random.choice(targets.machines)
-    targets.note("one_away", machine.ip)
+    targets.record("one_away", machine.ip)
     targets.returned_us = targets.world.now_us + _AWAY_US[1]
     how = random.choice(("kill", "pause", "cut"))
     if how == "kill":
@@ -196,7 +196,7 @@ def _one_away(targets: Targets, random: Random) -> End | None:
         machine.pause(_AWAY_US[1])
         back = machine.resume
     else:
-        targets.note("one_cut", machine.ip)
+        targets.record("one_cut", machine.ip)
         others = [other.ip for other in targets.machines if other is not machine]
         back = targets.network.partition([machine.ip], others, False)
 
@@ -212,7 +212,7 @@ def _power_in_write(targets: Targets, random: Random) -> End | None:
     if machine is None:
         return None
     disk = machine.disk
-    disk.lose_power_in(random.randint(0, 5), lambda: targets.note("power_in_write", machine.ip))
+    disk.lose_power_in(random.randint(0, 5), lambda: targets.record("power_in_write", machine.ip))
     return lambda: disk.lose_power_in(-1, lambda: None)
 
 
@@ -220,7 +220,7 @@ def _restart(targets: Targets, random: Random) -> End | None:
     machine = targets.running(random)
     if machine is None:
         return None
-    targets.note("restart", machine.ip)
+    targets.record("restart", machine.ip)
     machine.stop()
     return lambda: targets.bring_back(machine)
 
@@ -229,7 +229,7 @@ def _pause(targets: Targets, random: Random) -> End | None:
     machine = targets.running(random)
     if machine is None:
         return None
-    targets.note("pause", machine.ip)
+    targets.record("pause", machine.ip)
     longer = random.uniform(1.1, 2.5)
     machine.pause(int(machine.settings.node_timeout_ms * 1000 * longer))
     return machine.resume
@@ -237,7 +237,7 @@ def _pause(targets: Targets, random: Random) -> End | None:
 
 def _clock_step(targets: Targets, random: Random) -> None:
     machine = random.choice(targets.machines)
-    targets.note("clock_step", machine.ip)
+    targets.record("clock_step", machine.ip)
     machine.clocks.step(random.randint(-STEP_US_MAX, STEP_US_MAX))
 
 
@@ -246,7 +246,7 @@ def _one_clock(targets: Targets, random: Random) -> End | None:
     machine = targets.machines[0]
     if machine.clocks.wrong:
         return None
-    targets.note("one_clock", machine.ip)
+    targets.record("one_clock", machine.ip)
     us = random.choice((-1, 1)) * random.randint(STEP_US_MAX // 100, STEP_US_MAX)
     machine.clocks.step(us)
     machine.clocks.wrong = True
@@ -260,7 +260,7 @@ def _one_clock(targets: Targets, random: Random) -> End | None:
 
 def _clock_drift(targets: Targets, random: Random) -> None:
     machine = random.choice(targets.machines)
-    targets.note("clock_drift", machine.ip)
+    targets.record("clock_drift", machine.ip)
     machine.clocks.drift(random.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX))
 
 
@@ -269,7 +269,7 @@ def _memory(percent: int) -> Callable[[Targets, Random], End | None]:
         machine = targets.running(random)
         if machine is None:
             return None
-        targets.note(f"memory_{percent}", machine.ip)
+        targets.record(f"memory_{percent}", machine.ip)
         machine.memory_pressure(percent)
         return lambda: machine.memory_pressure(0)
 

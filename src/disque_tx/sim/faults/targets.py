@@ -32,7 +32,7 @@ class Targets:
         broken (see :attr:`Machine.alive_since_us`)."""
         return next(machine for machine in self.machines if machine.ip == ip).alive_since_us
 
-    def note(self, name: str, *places: bytes) -> None:
+    def record(self, name: str, *places: bytes) -> None:
         """A fault happens there."""
         where = " ".join([place.decode() for place in places])
         self.history.append((self.world.now_us, name, where))

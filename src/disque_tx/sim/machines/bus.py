@@ -11,7 +11,7 @@ from typing import Final
 
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET, plain_ip
 from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.buspump import BusPump, Received
+from disque_tx.engine.buspump import BusPump, MessageDelivery
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.messages.bus import Bulk, JobCopy, JobSignal, JobsMessage, Message, Sender
 from disque_tx.messages.bustypes import REPLJOB, type_name
@@ -98,7 +98,7 @@ class SimWriter(BusWriter):
         super().copy(sender, copy, mflags)
 
 
-class SimReceived(Received):
+class SimReceived(MessageDelivery):
     """Counts what arrives by type, those in a bulk one by one, and compares it with what was sent:
     as long as no messages are lost or reordered, all arrive on a connection, in order."""
 

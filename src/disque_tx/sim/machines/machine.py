@@ -20,11 +20,12 @@ class Machine(Hardware):
     ``identities``: every node ID it ever started with, the last one last. ``started_us``: when the
     process that runs now, or ran last, was started.
 
-    ``alive_since_us``: since when the memory of the node is unbroken. It is broken by the end of a
-    process, unless the next one finds all that it had confirmed to keep: that is so when it had a
-    log that had no trouble, and stopped or was killed (what was written survives that), or lost
-    its power under ``always``. It is also broken when its disk is emptied, replaced by an old one,
-    or refused at the start. While it is broken and no process runs, it lies in the future.
+    ``alive_since_us``: since when the node has lost nothing of its memory. The memory is lost at
+    the end of a process, unless the next one finds all that it had confirmed to keep: that is so
+    when it had a log that had no trouble, and stopped or was killed (what was written survives
+    that), or lost its power under ``always``. The memory also counts as lost when the disk is
+    emptied, replaced by an old one, or refused at the start. While it is lost and no process runs,
+    this lies in the future.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ class Process(Running):
             self.node.outbox.events = machine.events(self)
         control = SimControl(self)
         self.server = Server(self.node, control, registry)
-        self.server.guarded = bool(settings.password)
+        self.server.password_required = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
         self.sessions = control.sessions = SimSessions(self)
         self.turns = Turns(
@@ -274,7 +274,7 @@ class Process(Running):
         ``rewrite``: the log is rewritten, so that it records for every job whether it is queued.
         """
         try:
-            written = self.lifecycle.end() and not self.turns.dead
+            written = self.lifecycle.end() and not self.turns.failed
             if written and rewrite and self.logs:
                 written = self._rewritten()
             return self.lifecycle.finish() and written

@@ -39,7 +39,7 @@ class SimSessions(Clients):
         process = self._process
         self._last_id += 1
         session = SimSession(self._last_id, connection, int(process.node.now_ms))
-        session.parser.restricted = process.server.guarded
+        session.parser.restricted = process.server.password_required
         self.by_id[self._last_id] = session
         process.server.clients[self._last_id] = session.client
         process.server.stats.connections_received += 1
@@ -66,7 +66,7 @@ class SimSessions(Clients):
             client.replies.error(CommandError("ERR", str(error)).reply())
             client.closing = True
         except Exception:
-            client.doomed = True
+            client.abort_now = True
             process.node.outbox.touch(client)
             raise
 
@@ -97,13 +97,13 @@ class SimSessions(Clients):
 
     def _flush(self, session: SimSession) -> None:
         client, connection = session.client, session.connection
-        if not client.doomed:
+        if not client.abort_now:
             data = session.writer.take()
             self._process.leaves("a reply")
             self._process.server.stats.net_output_bytes += len(data)
             connection.write(data)
-        if connection.open and (client.doomed or client.closing):
-            if client.doomed:
+        if connection.open and (client.abort_now or client.closing):
+            if client.abort_now:
                 connection.abort()
             else:
                 connection.close()

@@ -55,7 +55,7 @@ class ByteStream:
     """One direction, from ``source`` to ``sink``. ``size``: bytes on their way.
 
     Bytes come out as they went in: in order, each once, in pieces that have nothing to do with
-    those that were written. They may only come late, and the last ones may never come.
+    those that were written. Bytes may only come late, and the last ones may never come.
 
     ``dead``: nothing comes out any more, and neither end notices. ``broken``: what is written is
     lost; what was written before, and the end of the connection, still comes.

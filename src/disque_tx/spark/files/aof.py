@@ -124,7 +124,7 @@ def records(
 
 
 def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
-    """The jobs that a node would load, as rows. It ignores a second LOADJOB of a job."""
+    """The jobs that a node would load, as rows. A second LOADJOB of a job is ignored."""
     places: dict[bytes, int] = {}
     for offset, record in records(file):
         if isinstance(record, JobRecord):

@@ -50,7 +50,7 @@ def parse(text: bytes, now_ms: i64) -> tuple[list[NodeEntry], list[str]]:
     rows = _Rows(now_ms)
     for number, line in enumerate(text.split(b"\n"), 1):
         try:
-            rows.take(line, number)
+            rows.add(line, number)
         except PeerError as error:
             rows.faults.append(str(error))
     if text and not rows.has_myself:
@@ -72,7 +72,7 @@ class _Rows:
         self._lines: dict[bytes, int] = {}
         self._now_ms: i64 = now_ms
 
-    def take(self, line: bytes, number: int) -> None:
+    def add(self, line: bytes, number: int) -> None:
         words = _words(line, number)
         if not words:
             return

@@ -193,9 +193,9 @@ class Runner:
         for slot in list(self._slots):
             current_run = slot.current
             if current_run is not None and not slot.lost:
-                self._look(slot, *current_run, now_s)
+                self._check(slot, *current_run, now_s)
 
-    def _look(self, slot: Slot, run: Run, start_s: float, now_s: float) -> None:
+    def _check(self, slot: Slot, run: Run, start_s: float, now_s: float) -> None:
         if slot.runs and now_s - start_s > _HAND_OVER_S:
             self._take_back(slot)
         limit_s = run.call.handler.time_limit_s or self._time_limit_s

@@ -4,7 +4,7 @@ A coroutine handler that computes, sleeps or waits for a lock blocks the reactor
 happens: no heartbeat keeps the jobs of this worker from being delivered to others, and no time
 limit is enforced. A thread of its own detects this and logs the stack.
 
-The thread sends no heartbeats: a reactor that is blocked for ever would hold its jobs for ever.
+The thread sends no heartbeats: a reactor that is blocked forever would hold its jobs forever.
 Without heartbeats, other workers get them after their RETRY.
 """
 
@@ -84,9 +84,9 @@ class Watchdog:
 
     def _watch(self, ended: threading.Event) -> None:
         while not ended.wait(_TICK_S):
-            self.look()
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log a report, if the reactor is blocked and a report is due."""
         now_s = self._now_s()
         blocked_s = now_s - self._ticked_s

@@ -30,8 +30,8 @@ class HandlerKind(enum.Enum):
 class Command:
     """A program that does a job: it gets the body on standard input, and exit status 0 is success.
 
-    Its environment has DISQUE_JOB_ID, DISQUE_QUEUE and DISQUE_ATTEMPT. Its standard output is
-    dropped; the end of its standard error is the reason of a failure.
+    The environment of the program has DISQUE_JOB_ID, DISQUE_QUEUE and DISQUE_ATTEMPT. The standard
+    output is dropped; the end of its standard error is the reason of a failure.
     """
 
     argv: Sequence[str] = attrs.field()
@@ -129,7 +129,7 @@ class HandlerRoute:
 
 def batch(size: int, wait_s: float = _WAIT_S) -> Callable[[_F], _F]:
     """Decorator: the handler takes a list of up to ``size`` :class:`Context`, and waits at most
-    ``wait_s`` for more after the first. They are done together or fail together."""
+    ``wait_s`` for more after the first. The jobs are done together or fail together."""
     if not 1 <= size <= 10_000 or not 0 <= wait_s <= 3600:
         raise BadHandlers("A batch has 1 to 10,000 jobs and waits 0 to 3600 s.")
 

@@ -84,7 +84,7 @@ class Pending(_Handle):
         self._client = client
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait for the result, ``timeout`` seconds at most (``None``: for ever).
+        """Wait for the result, ``timeout`` seconds at most (``None``: forever).
 
         :raises ResultTimeout: none came.
         :raises JobFailed: the job has become a dead letter.

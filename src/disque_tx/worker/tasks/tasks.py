@@ -120,7 +120,7 @@ class Queue:
         arguments. The cluster adds those jobs; workers tell it so when they start.
 
         ``when``: a cron expression, or a number of seconds. ``tz``, ``missed``: see
-        ``schedule_set``. ``words``: as for :meth:`job`. It may be used on a task, too.
+        ``schedule_set``. ``words``: as for :meth:`job`. The decorator may be used on a task, too.
 
         :raises BadHandlers: the function needs arguments, or cannot be a task.
         """

@@ -21,12 +21,17 @@ class TotalsTests(SynchronousTestCase):
         """Numbers of jobs are summed, and the oldest age is that of all nodes; nodes of the
         original do not report them, and a cluster with only such nodes has no totals."""
         ours = [
-            {"queued_jobs": "3", "jobs_in_hand": "1", "oldest_queued_job_age_seconds": "60"},
-            {"queued_jobs": "4", "jobs_in_hand": "0", "oldest_queued_job_age_seconds": "5"},
+            {"queued_jobs": "3", "jobs_in_flight": "1", "oldest_queued_job_age_seconds": "60"},
+            {"queued_jobs": "4", "jobs_in_flight": "0", "oldest_queued_job_age_seconds": "5"},
         ]
-        expected = {"queued_jobs": 7, "jobs_in_hand": 1, "oldest_queued_job_age_seconds": 60}
+        expected = {"queued_jobs": 7, "jobs_in_flight": 1, "oldest_queued_job_age_seconds": 60}
         self.assertEqual(expected, summed([*ours, {}]))
         self.assertEqual({}, summed([{}, {"queued_jobs": "-"}]))
+
+    def test_former_name(self) -> None:
+        """Nodes of 1.0.0 in the cluster are counted; newer ones report both names, and once."""
+        older, newer = {"jobs_in_hand": "1"}, {"jobs_in_flight": "2", "jobs_in_hand": "2"}
+        self.assertEqual({"jobs_in_flight": 3}, summed([older, newer]))
 
 
 class FiguresTests(SynchronousTestCase):
@@ -45,7 +50,7 @@ class FiguresTests(SynchronousTestCase):
         and not zero."""
         counts = QueueCounts("q", 3, 1, 2, 4, 5, 0, 0, 1.5, 2.5, 6)
         figures = total("q", [(STAT, counts), (None, counts), (STAT, None)])
-        counted = (figures.delayed, figures.backoff, figures.in_hand, figures.dead)
+        counted = (figures.delayed, figures.backoff, figures.in_flight, figures.dead)
         self.assertEqual((2, 4, 8, 10, 12), (*counted, figures.loaded))
         self.assertEqual(JobRates(3.0, 5.0), rates(None, figures, 0))
         self.assertEqual(("2", "4", "8", "10", "12"), cells(figures, JobRates())[-5:])

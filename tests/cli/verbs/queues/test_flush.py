@@ -19,7 +19,7 @@ class QueueVerbTests(VerbCase):
         """Nobody empties a queue by accident: it shows what is there, and asks."""
         status, output, errors = self.disque("flush", "q", stdin=b"n\n")
         self.assertEqual((1, ""), (status, output))
-        self.assertIn("3 queued, 1 delayed, 0 in backoff, 0 in hand", errors)
+        self.assertIn("3 queued, 1 delayed, 0 in backoff, 0 in flight", errors)
         self.assertEqual(3, self.connection.call("QLEN", "q"))
         self.assertEqual((0, "3 ended\n"), self.disque("flush", "q", stdin=b"y\n")[:2])
         self.assertEqual(0, self.connection.call("QLEN", "q"))

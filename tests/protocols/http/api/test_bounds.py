@@ -17,7 +17,7 @@ from disque_tx.protocols.http.api.base.bodies import (
 )
 from disque_tx.protocols.http.api.jobs import deadletters
 from disque_tx.protocols.http.server.channel import Channel
-from disque_tx.protocols.http.server.parameters import NAME_BYTES, PATTERN_BYTES
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, PATTERN_BYTES
 from disque_tx.protocols.http.server.slices import COSTLY_MAX, SLICE_BYTES
 from disque_tx.protocols.http.server.streaming import STALLED_S
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter

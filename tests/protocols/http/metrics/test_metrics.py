@@ -108,7 +108,7 @@ class DetailedTests(SlicedCase):
         found = self.scrape("?family=disque_queue_jobs")
         states = [
             found[f"disque_queue_jobs,queue=q,state={state}"]
-            for state in ("queued", "in_hand", "delayed", "backoff", "loaded")
+            for state in ("queued", "in_flight", "delayed", "backoff", "loaded")
         ]
         self.assertEqual([1, 2, 1, 0, 0], states)
 
@@ -121,7 +121,7 @@ class DetailedTests(SlicedCase):
             {
                 f"disque_queue_jobs,queue={name},state={state}"
                 for name in ("mail", "mail.eu")
-                for state in ("queued", "in_hand", "delayed", "backoff", "loaded")
+                for state in ("queued", "in_flight", "delayed", "backoff", "loaded")
             },
             set(found),
         )

@@ -72,7 +72,7 @@ class ConnectionTests(HttpCase):
         self.problem(503, "ERR", parsed(transport.value())[0])
 
     def test_slow_head(self) -> None:
-        """A client that sends a byte from time to time does not hold a connection for ever."""
+        """A client that sends a byte from time to time does not hold a connection forever."""
         channel, transport = self.connect()
         for byte in b"GET / HTTP/1.1\r\nX: ":
             channel.dataReceived(bytes([byte]))
@@ -106,7 +106,7 @@ class ConnectionTests(HttpCase):
         self.assertTrue(transport.disconnecting)
 
     def test_last_answer(self) -> None:
-        """A client that closes and does not take the answer does not hold it for ever."""
+        """A client that closes and does not take the answer does not hold it forever."""
         channel, transport = self.connect()
         channel.dataReceived(request("GET", "/healthz/live", Connection="close"))
         self.reactor.advance(UNREAD_S - 1)
@@ -228,8 +228,8 @@ class HealthTests(HttpCase):
 
     def test_not_started(self) -> None:
         """A node that loads its log is alive and not started."""
-        self.root._lifecycle.member = False
+        self.root._lifecycle.serving = False
         self.assertEqual(200, self.http("GET", "/healthz/live").status)
         self.assertEqual(503, self.http("GET", "/healthz/startup").status)
         self.assertEqual(503, self.http("GET", "/healthz/ready").status)
-        self.root._lifecycle.member = True
+        self.root._lifecycle.serving = True

@@ -28,7 +28,7 @@ class JoiningTests(SynchronousTestCase):
     def report(self, number: int, *reached: str) -> None:
         """What a process reaches."""
         report: dict[str, Any] = {"ip": "", "reached": list(reached)}
-        self.reports.take(number, report)
+        self.reports.receive(number, report)
 
     def test_reached(self) -> None:
         """A process is used once it reaches all others that serve clients."""

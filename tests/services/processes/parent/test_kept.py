@@ -72,7 +72,7 @@ class KeptTests(SynchronousTestCase):
         for _ in range(2):
             reports.launched(1, 7, 0.0)
             last = {"total_jobs_added": 5, "registered_jobs": 3}
-            reports.take(1, {"ip": "", "figures": last})
+            reports.receive(1, {"ip": "", "figures": last})
             reports.ended(1)
             reports.ended(1)
         self.assertEqual(10, reports.counted["total_jobs_added"])

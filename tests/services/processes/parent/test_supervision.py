@@ -141,7 +141,7 @@ class StartTests(SupervisionCase):
         self.assertEqual([("stopped", reason)], self.notes.events)
 
     def test_slow(self) -> None:
-        """A process that takes its time to start is waited for, but not for ever."""
+        """A process that takes its time to start is waited for, but not forever."""
         self.supervision.start([1])
         self.pass_s(START_S - 2, silent=(1,))
         self.assertEqual([], self.children.last(1).signals)

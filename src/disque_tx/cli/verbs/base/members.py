@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class NobodyAnswers(DisqueError):
-    """None of the nodes could be asked; the text says why, node by node."""
+    """No node could be asked; the text says why, node by node."""
 
 
 @attrs.frozen

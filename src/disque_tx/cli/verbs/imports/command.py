@@ -50,7 +50,7 @@ def _terms(function: _F) -> _F:
             show_default=True,
             help="TTL, in s, after the delay.",
         ),
-        click.option("--to", "to_queue", help="Into this queue; by default the name is kept."),
+        click.option("--to", "to_queue", help="Queue for all jobs; by default the name is kept."),
     ):
         function = option(function)
     return function
@@ -59,7 +59,7 @@ def _terms(function: _F) -> _F:
 @command.command("rq")
 @click.argument("redis", metavar="redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]")
 @click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
-@click.option("--key-prefix", default="rq", show_default=True, help="Of RQ's keys.")
+@click.option("--key-prefix", default="rq", show_default=True, help="Prefix of RQ's keys.")
 @click.option(
     "--retry", "retry_s", type=_SECONDS, default=60, show_default=True, help="RETRY, in s."
 )
@@ -76,7 +76,7 @@ def rq(
     replicate: int | None,
     dry_run: bool,
 ) -> None:
-    """Move waiting and scheduled jobs of RQ. They become calls of tasks for disque work, with the
+    """Move waiting and scheduled jobs of RQ. Jobs become calls of tasks for disque work, with the
     name of the function as RQ has it. What cannot be moved stays, and is listed with the reason.
 
     A password is better in REDIS_PASSWORD than in the URL.

@@ -44,7 +44,7 @@ class CannotMove(DisqueError):
 @attrs.frozen
 class RQCall:
     """``body``: of the job of Disque, in the format of the worker's tasks. ``ttl_s``: how long RQ
-    would keep the job waiting, ``None``: for ever."""
+    would keep the job waiting, ``None``: forever."""
 
     body: bytes
     ttl_s: float | None

@@ -157,7 +157,7 @@ def _checked(file: BinaryIO, first: int) -> int:
 @click.option(
     "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
 )
-@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Start here.")
+@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="First line to read.")
 @click.option("--bad", type=click.Path(dir_okay=False), help="File for lines that are not jobs.")
 @click.pass_obj
 def command(
@@ -171,7 +171,8 @@ def command(
     """Add the jobs of FILE, or of the standard input, which disque drain has written.
 
     A job gets the queue, the RETRY, the number of copies and the TTL of its line: the TTL that was
-    left when it was drained. It is queued at once, has a new ID, and its counters start at zero.
+    left when it was drained. Each job is queued at once, has a new ID, and its counters start at
+    zero.
 
     A file with a line that is not a job is refused before anything is added; with --bad, and from a
     pipe, the lines before it are added. When this is ended early it reports which lines are added,

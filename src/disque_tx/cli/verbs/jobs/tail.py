@@ -92,7 +92,7 @@ class Tail:
     type=click.FloatRange(0.01, 86_400),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks, with -f.",
+    help="Seconds between two polls, with -f.",
 )
 @click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 @click.pass_obj

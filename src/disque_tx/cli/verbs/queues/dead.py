@@ -29,7 +29,9 @@ _T = TypeVar("_T")
 
 _queue = click.argument("queue", required=False)
 _json = click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
-_ids = click.option("--id", "ids", multiple=True, help="Of a job, or of its letter.")
+_ids = click.option(
+    "--id", "ids", multiple=True, help="ID of a job or of its letter; may be repeated."
+)
 _all = click.option("--all", "everything", is_flag=True, help="Every letter of the queue.")
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 

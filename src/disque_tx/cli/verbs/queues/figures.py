@@ -26,7 +26,7 @@ class JobRates:
 class QueueSummary:
     """The figures of a queue, over all nodes that know it. ``age_s``: the oldest.
     ``jobs_in``, ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; the
-    states of all nodes if they differ. ``delayed``, ``backoff``, ``in_hand``, ``dead``,
+    states of all nodes if they differ. ``delayed``, ``backoff``, ``in_flight``, ``dead``,
     ``loaded``: what QCOUNT of nodes of disque-tx counts, ``None`` if there is none; ``mean``: their
     rates over the last ten seconds."""
 
@@ -39,7 +39,7 @@ class QueueSummary:
     pause: str = "none"
     delayed: int | None = None
     backoff: int | None = None
-    in_hand: int | None = None
+    in_flight: int | None = None
     dead: int | None = None
     loaded: int | None = None
     mean: JobRates | None = None
@@ -80,7 +80,7 @@ def total(name: str, samples: Iterable[Sample]) -> QueueSummary:
         figures,
         delayed=sum(one.delayed for one in counts),
         backoff=sum(one.backoff for one in counts),
-        in_hand=sum(one.in_hand for one in counts),
+        in_flight=sum(one.in_flight for one in counts),
         dead=sum(one.dead for one in counts),
         loaded=sum(one.loaded for one in counts),
         mean=JobRates(sum(one.in_per_s for one in counts), sum(one.out_per_s for one in counts)),
@@ -120,7 +120,7 @@ def values(figures: QueueSummary, speed: JobRates) -> dict[str, object]:
         "pause": figures.pause,
         "delayed": figures.delayed,
         "backoff": figures.backoff,
-        "in_hand": figures.in_hand,
+        "in_flight": figures.in_flight,
         "dead": figures.dead,
         "loaded": figures.loaded,
     }
@@ -129,7 +129,7 @@ def values(figures: QueueSummary, speed: JobRates) -> dict[str, object]:
 #: The columns of a table of queues.
 COLUMNS: Final = (
     *("queue", "length", "age s", "in/s", "out/s", "blocked", "pause"),
-    *("delayed", "backoff", "in hand", "dead", "loaded"),
+    *("delayed", "backoff", "in flight", "dead", "loaded"),
 )
 
 
@@ -143,6 +143,9 @@ def cells(figures: QueueSummary, speed: JobRates) -> tuple[str, ...]:
         _rate(speed.out_per_s),
         str(figures.blocked),
         printable(figures.pause),
-        *[_count(one) for one in (figures.delayed, figures.backoff, figures.in_hand, figures.dead)],
+        *[
+            _count(one)
+            for one in (figures.delayed, figures.backoff, figures.in_flight, figures.dead)
+        ],
         _count(figures.loaded),
     )

@@ -7,7 +7,7 @@ import click
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
 
-_STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
+_STATES = ("queued", "delayed", "backoff", "in-flight", "loaded", "any")
 
 
 @click.command("flush")
@@ -18,7 +18,7 @@ _STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
     "states",
     multiple=True,
     type=click.Choice(_STATES),
-    help="Of jobs; queued by default. May be given more than once.",
+    help="State of the jobs to end; queued by default. May be repeated.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -35,7 +35,7 @@ def command(
             where = "all nodes" if everywhere else f"the node at {client.address()}"
             click.echo(
                 f"{queue} on {where}: {counts.queued} queued, {counts.delayed} delayed,"
-                f" {counts.backoff} in backoff, {counts.in_hand} in hand,"
+                f" {counts.backoff} in backoff, {counts.in_flight} in flight,"
                 f" {counts.loaded} loaded from the log",
                 err=True,
             )

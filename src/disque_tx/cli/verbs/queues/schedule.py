@@ -104,7 +104,7 @@ def _time(time: datetime | None) -> str | None:
 @click.argument("queue")
 @click.argument("body")
 @click.option("--tz", help="Time zone of a cron expression; UTC by default.")
-@click.option("--missed", type=click.Choice(MISSED), help="What becomes of missed times.")
+@click.option("--missed", type=click.Choice(MISSED), help="What to do about missed times.")
 @click.option("--ttl", "ttl_s", type=int, help="Seconds until the job expires.")
 @click.option("--retry", "retry_s", type=int, help="Seconds between deliveries, 0 for one only.")
 @click.option("--delay", "delay_s", type=int, help="Seconds before the first delivery.")

@@ -32,9 +32,11 @@ Row = tuple[QueueSummary, JobRates]
 #: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
 _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
     "queued_jobs": sum,
-    "jobs_in_hand": sum,
+    "jobs_in_flight": sum,
     "oldest_queued_job_age_seconds": max,
 }
+#: Names that nodes of 1.0.0 have for these fields.
+_FORMER: Final = {"jobs_in_flight": "jobs_in_hand"}
 
 
 class QueueWatch:
@@ -88,7 +90,8 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     """The totals of all nodes that report them; those of the original do not."""
     found = {}
     for name, joined in _TOTALS.items():
-        values = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
+        shown = [info.get(name, info.get(_FORMER.get(name, ""), "")) for info in infos]
+        values = [int(text) for text in shown if text.isdecimal()]
         if values:
             found[name] = joined(values)
     return found
@@ -102,12 +105,12 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     type=click.FloatRange(0.01, 86_400),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between two samples.",
 )
-@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many looks.")
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many samples.")
+@click.option("--once", is_flag=True, help="Show one sample.")
 @click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
-@click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and look.")
+@click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and sample.")
 @output.as_csv
 @click.pass_obj
 def command(
@@ -191,9 +194,9 @@ def _summary(watch: QueueWatch) -> str:
     """The lines below the table."""
     lines = [watch.trouble] if watch.trouble else []
     if len(watch.totals) == len(_TOTALS):
-        queued, in_hand, oldest_s = (watch.totals[name] for name in _TOTALS)
+        queued, in_flight, oldest_s = (watch.totals[name] for name in _TOTALS)
         lines.append(
-            f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_hand} in hand"
+            f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_flight} in flight"
         )
     return "\n".join(lines)
 

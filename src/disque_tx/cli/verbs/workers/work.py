@@ -35,7 +35,7 @@ from disque_tx.worker.tasks.routes import load_handlers
     "weights",
     multiple=True,
     metavar="QUEUE=N",
-    help="With --order fair.",
+    help="Weight of a queue, with --order fair.",
 )
 @click.option(
     "--grace",
@@ -63,7 +63,7 @@ from disque_tx.worker.tasks.routes import load_handlers
 )
 @click.option("--dead-queue", default="dead:{queue}", show_default=True)
 @click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
-@click.option("--name", help="Of this worker, in dead letters; by default host:pid.")
+@click.option("--name", help="Name of this worker in dead letters; by default host:pid.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Log more, such as the traceback of every failure."
 )

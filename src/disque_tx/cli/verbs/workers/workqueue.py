@@ -93,9 +93,11 @@ def command() -> None:
     "every_s",
     type=_SECONDS,
     metavar="S",
-    help="About the shortest lease.",
+    help="Seconds between cleans: about the shortest lease.",
 )
-@click.option("--deep-every", "deep_every_s", type=_SECONDS, metavar="S", help="Of deep cleans.")
+@click.option(
+    "--deep-every", "deep_every_s", type=_SECONDS, metavar="S", help="Seconds between deep cleans."
+)
 @click.option("--once", is_flag=True, help="Clean once, and print how many items were returned.")
 @click.option("--deep", is_flag=True, help="With --once: a deep clean.")
 @_redis

@@ -13,8 +13,7 @@ from zope.interface import implementer
 from disque_tx.plugins import KIND_NAMES, REASON_NAMES, IHost, JobEvent
 from disque_tx.protocols.http.api.base.values import ROOT, text
 from disque_tx.protocols.http.api.queues.queues import Pattern
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import LIST_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import LIST_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 

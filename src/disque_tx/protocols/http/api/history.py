@@ -12,8 +12,7 @@ import attrs
 from disque_tx.plugins import Durations, IHost
 from disque_tx.protocols.http.api.base.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.metrics.sums import of_daemon
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.routes import Route
 
 STEP_S: Final = 5
@@ -24,7 +23,7 @@ _FIELDS: Final = {
     "delivered": "total_jobs_delivered",
     "acked": "total_jobs_acked",
     "queued": "queued_jobs",
-    "in_hand": "jobs_in_hand",
+    "in_flight": "jobs_in_flight",
     "oldest_s": "oldest_queued_job_age_seconds",
     "clients": "connected_clients",
     "blocked": "blocked_clients",
@@ -61,7 +60,7 @@ def quantile(bounds_s: Sequence[float], counts: Sequence[int], share: float) -> 
 
 
 class History:
-    """Samples of the daemon. They are taken when somebody asks for them, at most one per step: a
+    """Samples of the daemon. A sample is taken when somebody asks for one, at most one per step: a
     node that nobody looks at does no work. Counters give the right mean over a gap."""
 
     def __init__(self, host: IHost) -> None:

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from disque_tx.protocols.http.api.base.values import NODES, NUMBER, ROOT, TEXT, array, schema, text
 from disque_tx.protocols.http.server.asking import SCOPE, ask, scope_of, source
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from disque_tx import __version__
 from disque_tx.protocols.http.api.base.values import ROOT
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE
 from disque_tx.protocols.http.server.routes import Route, Routes
 
@@ -102,8 +101,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def openapi_routes(routes: Routes) -> list[Route]:
-    """The description itself, which describes itself, too. It is made once, when it is first asked
-    for: then all routes are there."""
+    """The description itself, which describes itself, too. The description is made once, at the
+    first request: then all routes are there."""
     made: list[bytes] = []
 
     def describe(exchange: Exchange) -> Reply:

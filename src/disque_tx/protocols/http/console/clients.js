@@ -35,11 +35,11 @@ export default function clients(app) {
     { title: "Client", class: "name", text: (row) => worker(row)?.name ?? (row.name || "(no name)") },
     { title: "Holds", num: true, text: (row) => (worker(row) ? `${count(worker(row).held)} of ${many(worker(row).slots, "job")}` : "") },
     { title: "Address", class: "mono", text: (row) => row.addr },
-    { title: "Does, serves", text: doing },
+    { title: "Activity", text: doing },
     { title: "Last command", text: (row) => row.cmd },
     { title: "Idle", num: true, text: (row) => duration(row.idle) },
     { title: "Connected for", num: true, minor: true, text: (row) => duration(row.age) },
-    { title: "Unread answers", num: true, minor: true, text: (row) => bytes(row.omem) },
+    { title: "Output buffer", num: true, minor: true, text: (row) => bytes(row.omem) },
     { title: "ID", num: true, minor: true, text: (row) => row.id },
   ], { key: (row) => row.id });
   const none = empty("No clients", "Workers that set a name are listed with it.");

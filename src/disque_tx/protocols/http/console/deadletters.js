@@ -18,7 +18,7 @@ export function letters(app, name) {
   const groups = new Table("Dead letters by reason", [
     { title: "Reason", class: "wide", text: (row) => row.reason || "(none given)" },
     { title: "Jobs", num: true, text: (row) => count(row.count) },
-    { title: "Some of them", minor: true, class: "wide mono", fill: some },
+    { title: "Examples", minor: true, class: "wide mono", fill: some },
     { title: "Last", minor: true, fill: last },
     ...(app.writes ? [{ title: "", fill: actions }] : []),
   ], { key: (row) => row.reason });

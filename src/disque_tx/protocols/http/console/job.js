@@ -52,7 +52,7 @@ export default function job(app, id) {
   const forms = h("div", {});
   const ofJob = [
     button("Queue now", () => act("enqueue", "The job is queued.")),
-    button("Take out of the queue", () => act("dequeue", "The job is not queued, until its RETRY.")),
+    button("Dequeue", () => act("dequeue", "The job is not queued, until its RETRY.")),
     button("Acknowledge…", acknowledge, { class: "danger" }),
     button("Delete…", erase, { class: "danger" }),
   ];
@@ -61,7 +61,7 @@ export default function job(app, id) {
     button("Drop…", drop, { class: "danger" }),
   ];
   const content = h("div", { class: "page" },
-    h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Life", null, h("div", { class: "body" }, line, note))),
+    h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Timeline", null, h("div", { class: "body" }, line, note))),
     card("Body", [size, forms], text));
   const gone = h("section", { class: "card" }, empty("This node does not know the job", "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
   const end = h("div", { class: "end" });
@@ -112,7 +112,7 @@ export default function job(app, id) {
     const rows = [
       ["Queue", queue && link(queue, `#/queues/${segment(queue)}`)],
       ["Created", moment(Number(BigInt(values.ctime) / 1000000n))],
-      ["Lives for", `${duration(values.ttl)} more`],
+      ["Expires in", duration(values.ttl)],
       ["Delivered again after", values.retry ? `${duration(values.retry)} without acknowledgement` : "never (at most once)"],
       ["Delay", duration(values.delay)],
       ["Copies", `${many(values.repl, "node")} asked for, ${count(values.nodes_confirmed?.length ?? 0)} confirmed it`],

@@ -18,18 +18,18 @@ export default function overview(app) {
   let window_s = Number(localStorage.getItem("window_s")) || 300;
   const about = h("span", { class: "soft" });
   const figures = tiles({
-    added: "Added", delivered: "Delivered", acked: "Acknowledged", queued: "Queued", in_hand: "In hand",
+    added: "Added", delivered: "Delivered", acked: "Acknowledged", queued: "Queued", in_flight: "In flight",
     oldest: "Oldest waits", clients: "Clients", memory: "Memory", log: "Log",
   });
   const flow = new LineChart("Jobs/s", ["added", "delivered", "done"], real);
-  const stock = new LineChart("Jobs on this node", ["queued", "in hand"], real, 4);
+  const stock = new LineChart("Jobs on this node", ["queued", "in flight"], real, 4);
   const waits = new LineChart("Wait in the queue", ["oldest", "99 %", "median"], duration, 0.004, SECONDS);
   const memory = new LineChart("Memory of jobs", ["used"], bytes, 1024, BYTES);
   const table = new Table("Queues that wait longest", [
     { title: "Queue", class: "name", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.name, `#/queues/${key(row.url)}`, row.name)) },
     { title: "Oldest", num: true, text: (row) => duration(row.oldest_ms / 1000) },
     { title: "Queued (jobs)", num: true, text: (row) => count(row.queued) },
-    { title: "In hand (jobs)", num: true, minor: true, text: (row) => count(row.in_hand) },
+    { title: "In flight (jobs)", num: true, minor: true, text: (row) => count(row.in_flight) },
     { title: "In (jobs/s)", num: true, text: (row) => real(row.in_per_s) },
     { title: "Out (jobs/s)", num: true, text: (row) => real(row.out_per_s) },
   ], { key: (row) => row.url });
@@ -58,7 +58,7 @@ export default function overview(app) {
     const notes = { delivered: `99 % waited at most ${duration(last("wait_p99_s"))}` };
     for (const name of Object.keys(speed)) figures.set(name, real(speed[name].at(-1) ?? 0), "jobs/s", notes[name] ?? `${count(last(name))} in all`);
     figures.set("queued", count(last("queued")), last("queued") === 1 ? "job" : "jobs", many(fields.registered_queues, "queue"));
-    figures.set("in_hand", count(last("in_hand")), last("in_hand") === 1 ? "job" : "jobs", `${count(fields.jobs_in_backoff)} in backoff`);
+    figures.set("in_flight", count(last("in_flight")), last("in_flight") === 1 ? "job" : "jobs", `${count(fields.jobs_in_backoff)} in backoff`);
     figures.set("oldest", duration(last("oldest_s")));
     figures.set("clients", count(last("clients")), "connected", `${count(last("blocked"))} wait for jobs`);
     const limit = Number(fields.maxmemory);
@@ -66,7 +66,7 @@ export default function overview(app) {
     const writes = fields.aof_enabled === "1";
     figures.set("log", ...(writes ? size(last("log_bytes")) : ["off", ""]), writes ? `last write: ${fields.aof_last_write_status}` : "jobs in memory only");
     flow.update(middle, [speed.added, speed.delivered, speed.acked], window_s);
-    stock.update(times, [samples.queued, samples.in_hand], window_s);
+    stock.update(times, [samples.queued, samples.in_flight], window_s);
     waits.update(times, [samples.oldest_s, samples.wait_p99_s, samples.wait_p50_s], window_s);
     memory.update(times, [samples.memory_bytes], window_s);
     none.hidden = queues.length > 0;

@@ -21,8 +21,8 @@ export default function queue(app, name) {
   const samples = { times: [], queued: [], held: [], in: [], out: [] };
   const heading = h("h1", {}, title);
   const badge = h("span", { class: "badge warn" });
-  const figures = tiles({ queued: "Queued", in_hand: "In hand", delayed: "Delayed", backoff: "In backoff", loaded: "From the log", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
-  const stock = new LineChart("Jobs", ["queued", "in hand"], real, 4);
+  const figures = tiles({ queued: "Queued", in_flight: "In flight", delayed: "Delayed", backoff: "In backoff", loaded: "From the log", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
+  const stock = new LineChart("Jobs", ["queued", "in flight"], real, 4);
   const flow = new LineChart("Jobs/s", ["in", "out"], real);
   const policy = new Table("Policy", [
     { title: "Setting", text: (row) => row.name },
@@ -35,7 +35,7 @@ export default function queue(app, name) {
     { title: "State", minor: true, text: state },
     { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
   ], { key: (row) => row.id });
-  const nojobs = empty("No job waits here", "Jobs in the hands of workers, delayed, or in backoff are under “Not queued”. To add one:", `disque addjob ${title} 'hello' 0`);
+  const nojobs = empty("No job waits here", "Jobs in flight, delayed, or in backoff are under “Not queued”. To add one:", `disque addjob ${title} 'hello' 0`);
   const which = segments("Which jobs", [["oldest", "Oldest"], ["newest", "Newest"], ["others", "Not queued"]], edge, (value) => { edge = value; app.refresh(); });
   const scanned = h("span", { class: "soft" });
   const mail = letters(app, name);
@@ -50,10 +50,10 @@ export default function queue(app, name) {
   function state(row) {
     if (row.state === undefined) return "queued";
     if (row.state !== "active") return row.state;
-    return row.next_requeue_within === null ? "in hand, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
+    return row.next_requeue_within === null ? "in flight, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
   }
 
-  /** Jobs that are in hand, delayed or in backoff: some that are found soon among all jobs of the node. */
+  /** Jobs that are in flight, delayed or in backoff: some that are found soon among all jobs of the node. */
   async function others(signal) {
     let [found, cursor] = [[], 0];
     for (let scans = 0; scans < SCANS_MAX && cursor !== null && found.length < PEEK; scans += 1) {
@@ -61,7 +61,7 @@ export default function queue(app, name) {
       found = found.concat(answer.jobs);
       cursor = answer.cursor;
     }
-    put(scanned, cursor === null && found.length <= PEEK ? "" : "Some of them");
+    put(scanned, cursor === null && found.length <= PEEK ? "" : "Not all are shown");
     return { jobs: found.slice(0, PEEK) };
   }
 
@@ -80,14 +80,14 @@ export default function queue(app, name) {
 
   async function flush() {
     const chosen = await confirm(`Flush ${title}`, "This ends the jobs that are queued. It cannot be undone.", "End the jobs", {
-      typed: title, checks: ["Also jobs that are delayed, in backoff, in hand or from the log", "On all nodes"] });
+      typed: title, checks: ["Also jobs that are delayed, in backoff, in flight or from the log", "On all nodes"] });
     if (!chosen) return;
     const [any, everywhere] = chosen;
     await app.act(() => post(path("flush"), { ...member("queue", name), states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
   }
 
   function keep(counts) {
-    const values = { times: Date.now(), queued: counts.queued, held: counts.in_hand, in: counts.in_per_s, out: counts.out_per_s };
+    const values = { times: Date.now(), queued: counts.queued, held: counts.in_flight, in: counts.in_per_s, out: counts.out_per_s };
     for (const [name_, column] of Object.entries(samples)) {
       column.push(Number(values[name_]));
       if (column.length > SAMPLES_MAX) column.shift();
@@ -108,7 +108,7 @@ export default function queue(app, name) {
     put(heading, title);
     page.title = title;
     const jobsOf = (value) => [count(value), Number(value) === 1 ? "job" : "jobs"];
-    for (const state of ["queued", "in_hand", "delayed", "backoff", "loaded", "dead"]) figures.set(state, ...jobsOf(counts[state]));
+    for (const state of ["queued", "in_flight", "delayed", "backoff", "loaded", "dead"]) figures.set(state, ...jobsOf(counts[state]));
     figures.set("blocked", count(counts.blocked_clients), counts.blocked_clients === 1 ? "client" : "clients");
     figures.set("oldest", duration(counts.oldest_ms / 1000));
     figures.set("in", real(counts.in_per_s), "jobs/s");

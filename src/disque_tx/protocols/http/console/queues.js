@@ -27,7 +27,7 @@ export default function queues(app) {
     { title: "Oldest", num: true, sort: "oldest", text: (row) => duration(row.oldest_ms / 1000) },
     { title: "In (jobs/s)", num: true, minor: true, text: (row) => real(row.in_per_s) },
     { title: "Out (jobs/s)", num: true, minor: true, sort: "rate", text: (row) => real(row.out_per_s) },
-    { title: "In hand (jobs)", num: true, minor: true, text: (row) => count(row.in_hand) },
+    { title: "In flight (jobs)", num: true, minor: true, text: (row) => count(row.in_flight) },
     { title: "Waiting (clients)", num: true, minor: true, text: (row) => count(row.blocked_clients) },
     { title: "Dead (jobs)", num: true, text: (row) => count(row.dead) },
     ...(app.writes ? [{ title: "", minor: true, fill: actions }] : []),

@@ -19,7 +19,7 @@ export default function slowlog() {
     { title: "When", num: true, fill: time },
   ], { key: (row) => row.id });
   const nocommands = empty("No command took long", "How long is too long, in microseconds:", "disque config set slowlog-log-slower-than 10000");
-  const events = new Table("Delays of the node", [
+  const events = new Table("Latency events", [
     { title: "Event", text: (row) => row.event },
     { title: "Latest", num: true, text: (row) => duration(row.latest_ms / 1000) },
     { title: "Worst", num: true, text: (row) => duration(row.worst_ms / 1000) },
@@ -27,7 +27,7 @@ export default function slowlog() {
   ], { key: (row) => row.event });
   const noevents = empty("No delays were recorded", "Events that take longer than this, in milliseconds, are recorded:", "disque config set latency-monitor-threshold 100");
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "Slow log")),
-    card("Slow commands", null, commands.node, nocommands), card("Delays of the node", null, events.node, noevents));
+    card("Slow commands", null, commands.node, nocommands), card("Latency events", null, events.node, noevents));
 
   async function refresh(signal) {
     const [slow, delays] = await Promise.all([get(query(at("slowlog"), { limit: MOST }), signal), get(at("latency"), signal)]);

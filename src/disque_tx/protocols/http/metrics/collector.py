@@ -40,7 +40,7 @@ _GAUGES: Final = (
     ("disque_processes", "Processes of the daemon that are in these figures", "processes_counted"),
     ("disque_jobs_registered", "Jobs known to this node, copies included", "registered_jobs"),
     ("disque_jobs_queued", "Jobs in queues", "queued_jobs"),
-    ("disque_jobs_in_hand", "Jobs in the hands of clients", "jobs_in_hand"),
+    ("disque_jobs_in_flight", "Jobs in flight", "jobs_in_flight"),
     ("disque_queues", "Queues", "registered_queues"),
     ("disque_clock_ahead_seconds", "Own clock beyond most others", "cluster_clock_ahead_seconds"),
     ("disque_clocks_apart", "Nodes with another clock than most", "cluster_clocks_apart"),

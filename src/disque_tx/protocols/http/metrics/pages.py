@@ -11,8 +11,7 @@ from disque_tx.plugins import IHost
 from disque_tx.protocols.http.metrics.collector import NodeCollector
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
 from disque_tx.protocols.http.metrics.sums import Figures, of_daemon, summed
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import LIST_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import LIST_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 

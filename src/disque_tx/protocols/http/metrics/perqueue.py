@@ -13,8 +13,7 @@ import attrs
 from disque_tx.plugins import QueueFigures
 from disque_tx.protocols.http.api.queues.queuelists import queues_of
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import NAME_BYTES
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share
 
@@ -54,7 +53,7 @@ class Family:
 
 
 #: ``queued`` is in the queue; the others are jobs that come back to it, unless they end.
-_STATES: Final = ("queued", "in_hand", "delayed", "backoff", "loaded")
+_STATES: Final = ("queued", "in_flight", "delayed", "backoff", "loaded")
 FAMILIES: Final = {
     family.name: family
     for family in (

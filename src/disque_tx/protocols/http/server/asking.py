@@ -8,8 +8,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 
 NODE: Final = b"NODE"
 PROCESSES: Final = b"PROCESSES"

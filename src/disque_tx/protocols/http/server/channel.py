@@ -149,7 +149,7 @@ class Channel(HTTPChannel):
         super().lineReceived(line)
 
     def headerReceived(self, line: bytes) -> bool:
-        """A header. Its value is checked here, before anything reads it: it must be UTF-8, and
+        """A header. The value is checked here, before anything reads it: it must be UTF-8, and
         what tells the size of the body must have one meaning only."""
         name, _, value = line.partition(b":")
         if not self._ending and not _is_sound(name.lower(), value.strip(b" \t")):

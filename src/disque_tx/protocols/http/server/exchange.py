@@ -1,4 +1,4 @@
-"""One request as handlers see it, and what they answer."""
+"""One request as handlers see it, the parameters that it may have, and the answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from twisted.internet.defer import Deferred
 from disque_tx.plugins import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import only
 from disque_tx.protocols.http.server.largejson import read_flat, refuse_constant
-from disque_tx.protocols.http.server.parameters import Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.slices import Slices
 
+#: Bytes of the name of a queue or a schedule, and of a pattern for names.
+NAME_BYTES: Final = 1_024
+PATTERN_BYTES: Final = 256
+#: And of names with commas between them.
+LIST_BYTES: Final = 4 * 1024
 #: JavaScript rounds larger numbers; they are written as strings.
 EXACT_MAX: Final = 2**53 - 1
 _QUERY_FIELDS_MAX: Final = 50
@@ -27,6 +31,23 @@ SMALL_BYTES: Final = 64 * 1024
 #: Values in a larger one: the IDs of all letters that one request may name, and some more.
 VALUES_MAX: Final = 12_000
 _SEPARATORS: Final = (b",", b"[", b"{")
+
+
+@attrs.frozen
+class Parameter:
+    """A word of the query, or a header. ``kind``: its type in JSON Schema. ``least``, ``most``: of
+    a number. ``longest``: bytes of text. ``place``: ``query`` or ``header``."""
+
+    name: str
+    summary: str
+    kind: str = "string"
+    default: Any = None
+    least: int = 0
+    most: int = 0
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    longest: int = PATTERN_BYTES
+    place: str = "query"
 
 
 @attrs.define
@@ -138,7 +159,7 @@ class Exchange:
         return self._known(value)
 
     async def flat_json(self) -> dict[str, Any]:
-        """As :meth:`json`, for a body that may be large, whose members are neither objects nor
+        """Like :meth:`json`, for a body that may be large, whose members are neither objects nor
         arrays: it is read in slices, and long strings are the bytes of their UTF-8."""
         if len(self.body) <= SMALL_BYTES:
             return self.json()

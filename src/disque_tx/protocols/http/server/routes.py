@@ -10,8 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 import attrs
 
 from disque_tx.protocols.http.server.checks import SAFE_METHODS
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 
 Handler = Callable[[Exchange], Any]

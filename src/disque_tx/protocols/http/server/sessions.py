@@ -45,7 +45,7 @@ class _Session:
 
 
 class Sessions:
-    """The sessions of one listener. They are in memory only, under the hash of their token."""
+    """The sessions of one listener. Sessions are in memory only, under the hash of their token."""
 
     def __init__(self, host: IHost) -> None:
         self._host = host

@@ -73,7 +73,7 @@ class Slices:
         self._costly += 1
 
     def leave(self) -> None:
-        """Such a request has ended."""
+        """A request that holds a slice has ended."""
         self._costly -= 1
 
 
@@ -85,8 +85,8 @@ class Share:
         self._left = 0 if slices.busy else SLICE_BYTES
 
     async def spend(self, size: int) -> None:
-        """So many bytes are to be looked at; waits for the next slice if they do not fit into
-        this one."""
+        """Account for bytes that are to be looked at; waits for the next slice if they do not fit
+        into this one."""
         self._left -= ITEM_BYTES + size
         if self._left < 0:
             self._left = SLICE_BYTES - ITEM_BYTES - size

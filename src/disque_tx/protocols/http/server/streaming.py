@@ -72,11 +72,11 @@ class Flow:
                 self._call.cancel()
 
     def pauseProducing(self) -> None:
-        """It takes nothing at the moment."""
+        """The socket takes no bytes at present."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """It takes bytes again."""
+        """The socket takes bytes again."""
         self._paused = False
         if self._resumed is not None:
             self._resumed.callback(None)

@@ -62,7 +62,7 @@ class MemberRoot(NodeRoot):
         self._channel = ProcessChannel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
-        self.server.joining = self.server.troubled = True
+        self.server.joining = self.server.degraded = True
         self._gathering = FigureGathering(
             start.number, self.plugin_host.view, reactor, self._channel.send
         )
@@ -174,7 +174,7 @@ class MemberRoot(NodeRoot):
         self._joined = True
         server = self.server
         server.joining = False
-        server.troubled = server.control.loading() or bool(server.control.write_error())
+        server.degraded = server.control.loading() or bool(server.control.write_error())
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]], ended: Figures) -> None:
         self._processes, self._ended = processes, ended

@@ -123,7 +123,7 @@ class Parent(MultiService):
         super().startService()
         for number in self._surplus:
             self._log.notice(
-                f"Process {number} is not wanted any more: it gives its jobs to the others, and"
+                f"Process {number} is surplus now: it gives its jobs to the others, and"
                 " ends when it has none"
             )
             self._emptying[number] = leftovers.Emptying(self._reactor.seconds())
@@ -200,7 +200,7 @@ class Parent(MultiService):
             self._stop(rewrite_log=rest[0])
 
     def _reported(self, number: int, report: dict[str, Any]) -> None:
-        self._reports.take(number, report)
+        self._reports.receive(number, report)
         if self._all_serve and self._joining.is_over(number, self._reactor.seconds()):
             self._send(number, ["joined"])
             if self._listening:

@@ -44,7 +44,7 @@ class ProcessReports:
         """Keep the node ID of a process that has opened its ports."""
         self._known[number].id = node_id
 
-    def take(self, number: int, report: dict[str, Any]) -> None:
+    def receive(self, number: int, report: dict[str, Any]) -> None:
         """Keep a report of a process in place of its last one."""
         self._known[number].report = report
         if report["ip"] and not self.host_ip and not self._settings.cluster_announce_ip:

@@ -30,13 +30,12 @@ _TEACHING_S: Final = 15.0
 
 
 def surplus(settings: Settings, wanted: list[int]) -> list[int]:
-    """The numbers of the processes that are found and not wanted."""
+    """The numbers of the processes that are found and surplus."""
     return [number for number in numbers_found(settings) if number not in wanted]
 
 
 def mark_path(mine: Settings) -> str:
-    """What shows that a node leaves because its process is not wanted: no operator asked for
-    it."""
+    """What shows that a node leaves because its process is surplus: no operator asked for it."""
     return mine.cluster_config_file + _MARK
 
 

@@ -33,7 +33,7 @@ def lifecycle(
 ) -> dict[str, str]:
     """Make the tables :data:`RESULTS` below ``into``; returns their paths.
 
-    They appear together, when all of them are complete.
+    The results appear together, when all of them are complete.
 
     :raises BadTable: when ``table`` is not a table, or of another version. :raises OutputExists:
     when ``into`` exists and is not to be replaced, or is not a folder that this made. :raises

@@ -1,4 +1,4 @@
-"""One page for people."""
+"""The report: one page for people."""
 
 from __future__ import annotations
 

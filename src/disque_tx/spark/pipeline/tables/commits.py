@@ -248,8 +248,7 @@ class _Changing(Exception):
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same numbers in as few spans as possible: adjacent spans of one start of a node are
-    merged."""
+    """Merge adjacent spans of one start of a node."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.node, span.boot, span.first)):
         last = found[-1] if found else None

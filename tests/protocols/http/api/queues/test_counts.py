@@ -23,7 +23,7 @@ class CountTests(SlicedCase):
 
     def expected(self) -> dict[str, int]:
         """One job in each state."""
-        return {"queued": 1, "delayed": 1, "backoff": 1, "in_hand": 1, "dead": 0}
+        return {"queued": 1, "delayed": 1, "backoff": 1, "in_flight": 1, "dead": 0}
 
     def test_one(self) -> None:
         """A queue shows its jobs in every state, of this node or of the cluster."""

@@ -145,9 +145,9 @@ class QueueTests(SlicedCase):
         self.problem(400, "ERR", self.http("GET", f"{_V1}/queues/../peek"))
 
     def test_scale(self) -> None:
-        """An autoscaler gets what is ready, in hand, and when it will be done."""
+        """An autoscaler gets what is ready, in flight, and when it will be done."""
         path = f"{_V1}/queues/q/scale"
-        empty = {"ready": 0, "in_hand": 0, "rate": 0.0, "expected_drain_seconds": 0.0}
+        empty = {"ready": 0, "in_flight": 0, "rate": 0.0, "expected_drain_seconds": 0.0}
         self.assertEqual(empty, self.slow("GET", path).json)
         for _ in range(5):
             self.call(b"ADDJOB", b"q", b"x", b"0")
@@ -155,9 +155,9 @@ class QueueTests(SlicedCase):
         self.reactor.advance(2)
         self.call(b"GETJOB", b"COUNT", b"2", b"FROM", b"q")
         scale = self.slow("GET", path).json
-        self.assertEqual((3, 2), (scale["ready"], scale["in_hand"]))
+        self.assertEqual((3, 2), (scale["ready"], scale["in_flight"]))
         self.assertEqual((0.2, 15.0), (scale["rate"], scale["expected_drain_seconds"]))
-        self.assertEqual((3, 2), (scale["ready"], scale["in_hand"]))
+        self.assertEqual((3, 2), (scale["ready"], scale["in_flight"]))
         self.assertEqual(scale, self.slow("GET", f"{path}?cluster=1").json)
 
 

@@ -1,5 +1,5 @@
-"""Jobs of a daemon of several processes: which process has a job in hand or in its queue, and those
-that have copies of it only. A job is shown once, and acted on where it is."""
+"""Jobs of a daemon of several processes: which process has a job in flight or in its queue, and
+those that have copies of it only. A job is shown once, and acted on where it is."""
 
 from __future__ import annotations
 

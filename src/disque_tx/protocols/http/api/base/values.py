@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
-from disque_tx.protocols.http.server.parameters import NAME_BYTES
+from disque_tx.protocols.http.server.exchange import NAME_BYTES
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import segment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.plugins.limits import (
+from disque_tx.plugins import (
     DELAY_RANGE,
     MAXLEN_RANGE,
     REPLICATE_RANGE,
@@ -23,8 +23,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.exchange import Exchange, Reply, whole
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import JOB_BODY_BYTES, Route
 

@@ -23,8 +23,7 @@ from disque_tx.protocols.http.api.base.values import (
     url,
 )
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked, ask, several
-from disque_tx.protocols.http.server.exchange import Exchange, Reply, whole
-from disque_tx.protocols.http.server.parameters import NAME_BYTES
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Reply, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share

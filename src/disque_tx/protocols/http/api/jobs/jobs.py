@@ -22,8 +22,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.server.asking import PROCESSES, several, source
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
 from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices
@@ -38,7 +37,7 @@ _ACTIONS: Final = {
     "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
     "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
     "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
-    "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
+    "dequeue": (b"DEQUEUE", "Remove from the queue and keep: queued again after RETRY"),
     "delete": (b"DELJOB", "Delete from this daemon"),
 }
 _JOB: Final = schema(

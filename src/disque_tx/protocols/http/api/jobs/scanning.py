@@ -27,14 +27,13 @@ from disque_tx.protocols.http.server.asking import (
     several,
     source,
 )
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 
-#: ``active``: in the hands of a client, delayed, or in backoff.
+#: ``active``: in flight, delayed, or in backoff.
 _STATES: Final = ("any", "wait-repl", "active", "queued", "acked")
 _COUNT_MAX: Final = 1_000
 #: Jobs that one command looks for.

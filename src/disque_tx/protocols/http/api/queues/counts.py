@@ -18,8 +18,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.exchange import Exchange
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 
@@ -31,7 +30,7 @@ _CLUSTER: Final = Parameter(
     "cluster", "1: the sums of all nodes that answer within a second", "integer", 0, 0, 1
 )
 _COUNTS: Final = {
-    "queued": NUMBER, "delayed": NUMBER, "backoff": NUMBER, "in_hand": NUMBER, "dead": NUMBER,
+    "queued": NUMBER, "delayed": NUMBER, "backoff": NUMBER, "in_flight": NUMBER, "dead": NUMBER,
     "blocked_clients": NUMBER, "oldest_ms": NUMBER, "in_per_s": REAL, "out_per_s": REAL,
     "loaded": NUMBER,
 }  # fmt: skip
@@ -95,7 +94,7 @@ async def scale(exchange: Exchange) -> dict[str, Any]:
     ready, rate = counts["queued"], counts["out_per_s"]
     return {
         "ready": ready,
-        "in_hand": counts["in_hand"],
+        "in_flight": counts["in_flight"],
         "rate": rate,
         "expected_drain_seconds": 0.0 if not ready else round(ready / rate, 3) if rate else None,
     }
@@ -125,7 +124,7 @@ def count_routes() -> list[Route]:
         Route(
             "GET", f"{ROOT}/queues/{{queue}}/scale", scale, "Figures for autoscalers", (_CLUSTER,),
             answer=schema(
-                ready=NUMBER, in_hand=NUMBER, rate=REAL,
+                ready=NUMBER, in_flight=NUMBER, rate=REAL,
                 expected_drain_seconds={"type": ["number", "null"]},
             ),
         ),

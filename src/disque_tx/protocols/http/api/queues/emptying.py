@@ -24,7 +24,7 @@ from disque_tx.protocols.http.server.exchange import Exchange, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Route
 
-_STATES: Final = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
+_STATES: Final = ("queued", "delayed", "backoff", "in-flight", "loaded", "any")
 _COUNT_MAX: Final = 2**53 - 1
 #: Jobs that a process is asked to move at a time: copies of them are made within the second.
 _MOVED: Final = 100

@@ -16,8 +16,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import LIST_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import LIST_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Route
 from disque_tx.protocols.http.server.slices import Share

@@ -30,7 +30,7 @@ _JOINED: Final[dict[int, Callable[[int, int], int]]] = {
 }
 #: In the order of QCOUNT.
 _COUNTED: Final = (
-    *("queued", "delayed", "backoff", "in_hand", "dead", "blocked", "oldest_ms"),
+    *("queued", "delayed", "backoff", "in_flight", "dead", "blocked", "oldest_ms"),
     *("in_per_s", "out_per_s", "loaded"),
 )
 
@@ -139,7 +139,7 @@ def _summed(rows: list[list[int]]) -> dict[str, Any]:
     values: dict[str, Any] = {
         name: number
         for name, number in sums.items()
-        if name in ("delayed", "backoff", "in_hand", "dead", "loaded")
+        if name in ("delayed", "backoff", "in_flight", "dead", "loaded")
     }
     for rate in ("in_per_s", "out_per_s"):
         values[rate] = sums[rate] / 1000

@@ -24,7 +24,6 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.api.queues.pausing import keep_pause
 from disque_tx.protocols.http.api.queues.queuelists import (
     counts_of,
     joined_queue,
@@ -32,13 +31,12 @@ from disque_tx.protocols.http.api.queues.queuelists import (
     queues_of,
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of, several, source
-from disque_tx.protocols.http.server.exchange import Exchange, Reply
-from disque_tx.protocols.http.server.parameters import NAME_BYTES, Parameter
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, Share
 from disque_tx.protocols.http.server.streaming import listing
-from disque_tx.text.namepatterns import NamePattern
+from disque_tx.text.globs import NamePattern, escaped
 
 _PAGE_MAX: Final = 1_000
 _OFFSET_MAX: Final = 100_000
@@ -49,12 +47,12 @@ _SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
 _QUEUE: Final = schema(
     name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
     jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
-    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
+    in_flight=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
 )  # fmt: skip
 _FIGURES: Final = {field.name for field in attrs.fields(QueueFigures)}
 _PLACE: Final = schema(
     node=TEXT, process=NUMBER, queued=NUMBER, oldest_s=REAL, blocked=NUMBER, pause=TEXT,
-    delayed=NUMBER, backoff=NUMBER, in_hand=NUMBER, loaded=NUMBER,
+    delayed=NUMBER, backoff=NUMBER, in_flight=NUMBER, loaded=NUMBER,
 )  # fmt: skip
 _ONE: Final = schema(
     **_QUEUE["properties"],
@@ -63,6 +61,8 @@ _ONE: Final = schema(
     paused_by={"type": ["string", "null"]},
     paused_at_s={"type": ["number", "null"]},
 )
+
+_NONE = b"none"
 
 
 def queue_value(queue: QueueFigures, counts: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Pattern(NamePattern):
 
 
 async def list_queues(exchange: Exchange) -> Reply:
-    """A page of the queues. Those of several nodes are joined first, of which few are under way at
+    """A page of the queues. Rows of several nodes are joined first, of which few are under way at
     a time."""
     if not several(exchange, scope_of(exchange)):
         return await _listed(exchange)
@@ -236,3 +236,23 @@ def queue_routes() -> list[Route]:
             answer=schema(pause=TEXT),
         ),
     ]  # fmt: skip
+
+
+async def keep_pause(exchange: Exchange, name: bytes, wanted: bytes) -> None:
+    """Pause a queue on all nodes, also on those that join later, until this is called again.
+
+    What PAUSE said is ended, and with ``none`` what policies say as well: one of other queues, too,
+    holds for them only.
+    """
+    pattern = escaped(name)
+    if wanted == _NONE:
+        await exchange.call(b"QPOLICY", b"DEL", pattern, b"pause")
+    if wanted != _NONE or await _in_force(exchange, name) != _NONE:
+        await exchange.call(b"QPOLICY", b"SET", pattern, b"pause", wanted)
+    await exchange.call(b"PAUSE", name, _NONE, b"BCAST")
+
+
+async def _in_force(exchange: Exchange, name: bytes) -> bytes:
+    """The pause that policies say."""
+    rows = await exchange.call(b"QPOLICY", b"GET", name)
+    return next((bytes(value) for setting, value, _ in rows if setting == b"pause"), _NONE)

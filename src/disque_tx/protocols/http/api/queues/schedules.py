@@ -22,8 +22,7 @@ from disque_tx.protocols.http.api.base.values import (
     url,
 )
 from disque_tx.protocols.http.api.jobs.adding import ADDED, JOB_MEMBERS, added_reply, option_words
-from disque_tx.protocols.http.server.exchange import Exchange, Reply, whole
-from disque_tx.protocols.http.server.parameters import Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
 from disque_tx.protocols.http.server.slices import Share
