@@ -10,7 +10,7 @@ LOCAL_WORDS: Final = ("HELP", "QUIT", "EXIT", "CLEAR", "CONNECT")
 
 class Topic:
     """One command, or one subcommand. ``params``: its arguments in order, optional ones in square
-    brackets."""
+    brackets, and those of which there is one in round ones."""
 
     def __init__(self, group: str, name: str, params: tuple[str, ...], summary: str) -> None:
         self.group = group
@@ -73,8 +73,13 @@ ENTRIES: Final = (
     Topic("server", "DEBUG SEGFAULT", (), "Crash the server"),
     Topic("server", "DEBUG ASSERT", (), "Crash the server by a failed assertion"),
     Topic("server", "DEBUG OOM", (), "Crash the server as if memory had run out"),
-    Topic("cluster", "HELLO", (), "List this node and all others, with addresses and priorities"),
-    Topic("cluster", "CLUSTER MEET", ("ip", "port"), "Join this node with another one"),
+    Topic(
+        "cluster",
+        "HELLO",
+        ("[2|3 [AUTH user password] [SETNAME name]]",),
+        "List this node and all others with their priorities, or choose a version of RESP",
+    ),
+    Topic("cluster", "CLUSTER MEET", ("ip", "port", "[bus-port]"), "Join this node with another"),
     Topic("cluster", "CLUSTER NODES", (), "List the known nodes and the state of their links"),
     Topic("cluster", "CLUSTER INFO", (), "Show figures of the cluster"),
     Topic("cluster", "CLUSTER MYID", (), "Show the ID of this node"),
@@ -94,7 +99,7 @@ ENTRIES: Final = (
     Topic(
         "queues",
         "PAUSE",
-        ("queue", "[none|in|out|all|state|bcast|processes ...]"),
+        ("queue", "none|in|out|all|state|bcast|processes ..."),
         "Stop jobs from coming into or going out of a queue, or resume it",
     ),
     Topic(
@@ -169,7 +174,7 @@ ENTRIES: Final = (
         "jobs",
         "SCHEDULE SET",
         (
-            *("name", "cron", "[EVERY seconds]", "[TZ zone]", "[MISSED skip|one|all]"),
+            *("name", "(cron | EVERY seconds)", "[TZ zone]", "[MISSED skip|one|all]"),
             *("QUEUE", "queue", "body", "[ADDJOB options ...]"),
         ),
         "Add a job whenever it is due",
@@ -286,7 +291,12 @@ def _remaining(entry: Topic, words: list[str]) -> list[str]:
 
 def _begins_option(rest: list[str], word: str) -> bool:
     """Whether ``word`` ends a list of values, as MATCH does behind the queues of FROM."""
-    return any(param.strip("[]").split()[0] == word for param in rest)
+    return any(way[0] == word for param in rest for way in _ways(param))
+
+
+def _ways(param: str) -> list[list[str]]:
+    """The words that may stand for a parameter, in each way there is."""
+    return [way.split() for way in param.strip("[]()").split(" | ")]
 
 
 def _typed(words: list[str]) -> Topic | None:
@@ -302,13 +312,14 @@ def _consume(rest: list[str], word: str) -> int:
     """Remove the parameter that ``word`` fills from ``rest``. Returns how many values follow it, -1
     for any number."""
     for index, param in enumerate(rest):
-        option, *values = param.strip("[]").split()
-        if param.startswith("[") and option == word:
-            del rest[index]
-            return -1 if values[-1:] == ["..."] else len(values)
+        for option, *values in _ways(param):
+            if param[0] in "[(" and word in option.upper().split("|"):
+                del rest[index]
+                return -1 if values[-1:] == ["..."] else len(values)
     for index, param in enumerate(rest):
         if not param.startswith("["):
-            del rest[index]
+            if not param.endswith("..."):
+                del rest[index]
             break
     return 0
 
@@ -334,7 +345,7 @@ def _followers(words: list[str]) -> list[str]:
     entry = _typed(words)
     if entry is None:
         return []
-    firsts = [param.strip("[]").split()[0] for param in entry.params]
+    firsts = [way[0] for param in entry.params for way in _ways(param)]
     choices = [first.upper().split("|") for first in firsts if first.isupper() or "|" in first]
     if "setting" in firsts and len(words) > 2:
         choices.append(_settings())
