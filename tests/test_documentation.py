@@ -10,7 +10,7 @@ from typing import Final
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.help import ENTRIES
+from disque_tx.cli.syntax import ENTRIES
 from disque_tx.cli.verbs.base.registry import USAGE
 from disque_tx.commands.table import standard_registry
 from disque_tx.config.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive

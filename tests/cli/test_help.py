@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
+from disque_tx.cli.help import completions, hint, render
+from disque_tx.cli.syntax import ENTRIES, GROUPS
 from disque_tx.commands.table import standard_registry
 
 #: What begins with Q.

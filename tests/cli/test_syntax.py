@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import disque_tx.commands
-from disque_tx.cli.help import ENTRIES, Topic
+from disque_tx.cli.syntax import ENTRIES, Topic
 from disque_tx.commands.base.values import Error
 from tests.commands.desk import DeskCase
 
