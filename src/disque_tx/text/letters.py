@@ -44,8 +44,9 @@ def letter_bytes(values: Mapping[str, Any], body: bytes) -> bytes:
     return json.dumps(members).encode("ascii")
 
 
-def letter_history(history: Sequence[tuple[float, str]]) -> list[dict[str, Any]]:
-    """Earlier failures, each a time and a reason, as a letter lists them."""
+def letter_history(history: Sequence[tuple[Any, str]]) -> list[dict[str, Any]]:
+    """Earlier failures, each a time and a reason, as a letter lists them. A time stays the whole
+    number that it may be, compiled as well: so it is not declared as a float."""
     return [{"at_s": at_s, "reason": reason} for at_s, reason in history]
 
 
