@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.messages.records import ACKED
 from disque_tx.sim.actors.actors import Actor, Consumer, Producer
 from disque_tx.sim.actors.healing import Healing
@@ -96,7 +97,7 @@ class SimulatedRun(Stage):
             self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
         if workload.flushes:
             self.actors.append(QueueFlusher(self, "flusher", workload))
-        able = [m for number, m in enumerate(self.machines) if self.shape.has_own(number)]
+        able = [machine for machine in self.machines if machine.settings.features & CAN_TABLES]
         if workload.tables:
             self.actors.append(TableOperator(self, "tables", workload))
         if workload.repairs and able:

@@ -73,7 +73,7 @@ class Stage:
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
         features = own_features if self.shape.has_own(number) else 0
-        if self.workload.keys or self.workload.key_pool:
+        if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
