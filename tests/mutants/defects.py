@@ -703,7 +703,7 @@ MUTANTS: Final = [
         "_ask",
         ask_when_full,
         "FullAsksForNothing",
-        ("federation", "memory_95"),
+        ("memory-full", "memory_full"),
     ),
     Mutant(
         "return-refused",
@@ -712,7 +712,7 @@ MUTANTS: Final = [
         "__init__",
         refuse_returns,
         "ReturnsTaken",
-        ("nack-and-working", "memory_95"),
+        ("memory-full", "memory_full"),
     ),
     Mutant(
         "counters-unlogged",
@@ -722,15 +722,6 @@ MUTANTS: Final = [
         nothing,
         "CountersSurvive",
         ("letters-logged", "restart"),
-    ),
-    Mutant(
-        "counters-late",
-        "how often a job came back is logged at a clean stop at the earliest",
-        Counters,
-        "record_late",
-        nothing,
-        "CountersSurvive",
-        ("letters-logged", "kill"),
     ),
     Mutant(
         "counters-unread",
@@ -765,8 +756,8 @@ MUTANTS: Final = [
         registers,
         "is_later",
         by_counter_alone,
-        "ChangesKept",
-        ("repairs", "restart"),
+        "LastChangeCounts",
+        ("repairs", ""),
     ),
     Mutant(
         "repair-restarts",

@@ -50,8 +50,11 @@ class ScheduleOperator(Actor):
             for name, definition in table.definitions.items():
                 if name not in _NAMES:
                     continue
-                key = (name, _generation(node, name), int(definition.counter), definition.node)
-                watched = self.record.watched.setdefault(key, WatchedSchedule(name, definition))
+                generation = _generation(node, name)
+                key = (name, generation, int(definition.counter), definition.node)
+                watched = self.record.watched.setdefault(
+                    key, WatchedSchedule(name, definition, generation)
+                )
                 last_s = int(table.last_s(name))
                 if last_s > watched.last_s:
                     watched.last_s = last_s

@@ -103,7 +103,7 @@ class LastChangeCounts(Checker):
             if not change.answered or _disturbed(run, change):
                 continue
             for machine, node in run.nodes():
-                if machine.ip == change.node and change.versions:
+                if machine.ip == change.node:
                     register = table_of(node, table).registers.get(pattern, name)
                     if register is not None and not change.is_in(register):
                         what = f"{name!r} of {pattern!r}: {register.value!r}"

@@ -16,6 +16,7 @@ from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
+_FULL_BYTES: Final = 100
 _LOWERED_US: Final = (1_000_000, 18_000_000)
 _WEEK_US: Final = (16_000_000, 25_000_000)
 
@@ -266,6 +267,16 @@ def _memory(percent: int) -> Callable[[Targets, Random], End | None]:
     return begin
 
 
+def _memory_full(targets: Targets, random: Random) -> End | None:
+    """``maxmemory`` is set far below what is used, so that no acknowledgement makes enough room."""
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    targets.note("memory_full", machine.ip)
+    machine.limit_memory(_FULL_BYTES)
+    return lambda: machine.memory_pressure(0)
+
+
 #: Every fault by its name, under which ``World.counters`` counts it as ``fault.<name>``.
 FAULTS: Final[dict[str, Fault]] = {
     "partition": Fault(_partition("partition", False)),
@@ -298,6 +309,7 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_clock": Fault(_one_clock, _AWAY_US),
+    "memory_full": Fault(_memory_full),
     "process_dies": Fault(process_dies, (100_000, 1_000_000)),
     "machine_down": Fault(machine_down, _RESTART_US),
     "fewer_processes": Fault(fewer_processes("fewer_processes", False), _LOWERED_US),

@@ -210,9 +210,14 @@ class Machine(Hardware):
         process = self.process
         if process is None:
             return
-        memory = process.node.memory
         if percent == 0:
-            memory.limit = self.settings.maxmemory
+            self.limit_memory(self.settings.maxmemory)
         else:
             # The node reckons in hundredths, rounded down.
-            memory.limit = max(int(memory.used), _LIMIT_BYTES_MIN) * 100 // percent - 100
+            used = max(int(process.node.memory.used), _LIMIT_BYTES_MIN)
+            self.limit_memory(used * 100 // percent - 100)
+
+    def limit_memory(self, limit: int) -> None:
+        """Set ``maxmemory`` until the process ends, or it is set again."""
+        if self.process is not None:
+            self.process.node.memory.limit = limit

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from disque_tx.core.tables.definition import Definition
+from disque_tx.core.tables.table import REPAIRED
 from disque_tx.messages.tables import POLICIES, Register
 
 
@@ -210,11 +211,13 @@ class Counted:
 class WatchedSchedule:
     """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
     node knew of; ``known_us``: for each, when that was first seen, in true time. ``force_us``: when
-    it was last seen in force, and not paused, at all nodes that have tables."""
+    it was last seen in force, and not paused, at all nodes that have tables. ``repaired``: a repair
+    of the table has made it of the one before."""
 
-    def __init__(self, name: bytes, definition: Definition) -> None:
+    def __init__(self, name: bytes, definition: Definition, generation: int = 0) -> None:
         self.name = name
         self.definition = definition
+        self.repaired = generation > 0 and definition.counter == REPAIRED
         self.last_s = 0
         self.known_us: list[tuple[int, int]] = []
         self.force_us = 0

@@ -247,6 +247,9 @@ _SURVIVAL: Final[dict[str, Workload]] = {
         policies=((b"*", b"max-deliveries", b"5"), (b"*", b"dead-queue", DEAD_QUEUE)),
         faults=("restart", "kill", "one_down"),
     ),
+    "memory-full": Workload(
+        nohang=0.1, actions=("ack", "ack", "nack", "enqueue"), match=0.3, faults=("memory_full",)
+    ),
 }
 _PROCESSES: Final[dict[str, Workload]] = {
     "processes": Workload(
@@ -311,13 +314,15 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
 
 def with_everything(workload: Workload, nodes: int) -> Workload:
     """The workload, whose clients use schedules, dead letters, patterns and limits besides what
-    they do in it, and keys, if there are nodes enough to keep them."""
+    they do in it, and keys, if there are nodes enough to keep them. With RETRY 0 there is no limit
+    on jobs in hand, where those that consumers ignore are as long as they live."""
+    once = 0 in workload.retry_s
     return attrs.evolve(
         workload,
         match=_MATCH,
         schedules=True,
         key_pool=_KEY_POOL if nodes >= KEY_NODES_MIN else 0,
-        policies=_POLICIES,
+        policies=tuple(one for one in _POLICIES if not (once and one[1] == b"concurrency")),
     )
 
 
