@@ -26,7 +26,7 @@ from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.nodes.duplicateids import has_duplicate
 from disque_tx.core.nodes.heartbeats import Heartbeats
-from disque_tx.core.nodes.links import Links
+from disque_tx.core.nodes.links import Links, LinkWatcher
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.exchange import Exchanges
@@ -52,6 +52,7 @@ class Cluster:
     __slots__ = (
         "membership",
         "node_timeout_ms",
+        "watchers",
         "_peers",
         "_links",
         "_heartbeats",
@@ -76,6 +77,8 @@ class Cluster:
         self._turn: Turn = turn
         self.membership: Membership = membership
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
+        #: Told of changes of links, after the keepers of keys.
+        self.watchers: list[LinkWatcher] = []
         self._peers: Peers = peers
         self._links: Links = Links(membership, outbox, random)
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
@@ -116,6 +119,11 @@ class Cluster:
         membership.refresh()
         if self._keys is not None:
             self._keys.refresh()
+        self._links_changed()
+
+    def _links_changed(self) -> None:
+        for watcher in self.watchers:
+            watcher.links_changed()
 
     def _each_second(self, entries: list[NodeEntry]) -> None:
         now_ms = self._turn.now_ms
@@ -162,6 +170,8 @@ class Cluster:
     def link_lost(self, link: Link) -> None:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
         self._links.lost(link, self._turn.now_ms, self.node_timeout_ms)
+        for watcher in self.watchers:
+            watcher.link_lost(link)
 
     def duplicate_ids(self) -> int:
         """How many nodes, this one among them, have an ID that another process uses, too."""
@@ -236,8 +246,10 @@ class Cluster:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
         before = link.features
         self._heartbeats.receive(link, message, self._turn.now_ms, self.node_timeout_ms)
-        if link.entry is not None and link.features != before and self._tables is not None:
-            self._tables.greet(link)
+        if link.entry is not None and link.features != before:
+            if self._tables is not None:
+                self._tables.greet(link)
+            self._links_changed()
 
     def failed(self, message: NodeFailed) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""

@@ -19,6 +19,7 @@ from disque_tx.core.cluster import Cluster
 from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting.patterndemand import PatternDemand
+from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import PAUSE_ALL
@@ -35,6 +36,7 @@ from disque_tx.messages.bus import (
 )
 from disque_tx.messages.bustypes import (
     DELJOB,
+    DEMAND,
     ENQUEUE,
     FAIL,
     GOTACK,
@@ -58,6 +60,7 @@ from disque_tx.messages.bustypes import (
     WORKING,
     YOURJOBS,
 )
+from disque_tx.messages.demands import DemandMessage
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import JobRecord
@@ -78,6 +81,7 @@ class Inbox:
         overview: QueueQueries,
         *,
         keys: Keys,
+        supplying: Supplying,
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership
@@ -90,6 +94,7 @@ class Inbox:
         self._overview = overview
         self._pattern_demand = pattern_demand
         self._keys = keys
+        self._supplying = supplying
         self._pausing = state.pausing
         #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
         self._handlers: dict[int, Handler] = {
@@ -98,6 +103,7 @@ class Inbox:
             REPLJOB: self._copied,
             YOURJOBS: self._given,
             NEEDJOBS: self._needed,
+            DEMAND: self._demanded,
             PAUSE: self._paused,
             **dict.fromkeys((TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL), self._about_tables),
             NEEDMATCH: self._matching_needed,
@@ -149,6 +155,11 @@ class Inbox:
         """NEEDJOBS."""
         assert isinstance(message, QueueSignal)
         self._federation.give(sender, message)
+
+    def _demanded(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """DEMAND."""
+        assert isinstance(message, DemandMessage)
+        self._supplying.receive(sender, link, message)
 
     def _paused(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """PAUSE."""

@@ -29,9 +29,11 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.delivery.overflow import Overflow
 from disque_tx.core.delivery.serving import Serving
+from disque_tx.core.getting.demanding import Demanding
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.getting import GetRequest, Getting
 from disque_tx.core.getting.leases import ListenerLeases
+from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.getting.unblocking import Unblocking, leaving
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
@@ -76,20 +78,16 @@ class Node:
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(
-            state.turn,
-            membership,
-            state.peers,
-            state.outbox,
-            random,
-            tables=state.exchanges,
-            keys=state.key_view,
-        )
+        shared = (state.turn, membership, state.peers, state.outbox, random)
+        self.cluster = Cluster(*shared, tables=state.exchanges, keys=state.key_view)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
         self.acks = Acks(state, self.delivery)
-        self.federation = Federation(state, self.delivery, arrivals, self.acks)
+        self.demanding = Demanding(state)
+        self.federation = Federation(state, self.delivery, arrivals, self.acks, self.demanding)
+        self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
+        self.cluster.watchers = [self.demanding.receivers, self.supplying]
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self.clocks = state.clocks
         self.recurring = Recurring(state, self._adding)
@@ -108,13 +106,12 @@ class Node:
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.queue_queries = QueueQueries(state, self.acks)
-        self.getting = Getting(state, self.delivery, self.federation)
+        self.getting = Getting(state, self.delivery, self.federation, self.demanding)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
         parts = (self.replication, holders, self.getting.pattern_demand, self.queue_queries)
-        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
-        self._awakening = Awakening(
-            state, self.replication, self.delivery, self.acks, self._retries
-        )
+        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, supplying=self.supplying)
+        shares = (self.replication, self.delivery, self.acks, self._retries)
+        self._awakening = Awakening(state, *shares)
         self._parts: list[Part] = self._in_order()
 
     def _in_order(self) -> list[Part]:
@@ -126,6 +123,8 @@ class Node:
             self.queue_queries,
             self._fanout,
             self.getting,
+            self.demanding,
+            self.supplying,
             self.keys,
             self._moves,
             self.recurring,
@@ -317,6 +316,14 @@ class Node:
                 self._overflow.run()
         if self.delivery.emptied:
             self.getting.emptied()
+
+    def finish(self) -> None:
+        """The turn ends, and nothing more is executed in it: give jobs to other nodes, and tell
+        them what is wanted here."""
+        if self.supplying.has_news():
+            self.supplying.finish()
+        if self.demanding.has_news():
+            self.demanding.finish()
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""

@@ -166,6 +166,7 @@ class Turns:
         while outbox.resumed:
             resumed, outbox.resumed = outbox.resumed, []
             self._clients.resume(resumed)
+        self._node.finish()
         log = self.log
         if log is not None and (log.is_open or outbox.log is not None):
             if log.commit():

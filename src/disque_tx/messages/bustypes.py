@@ -20,8 +20,17 @@ CAN_MATCH: Final = 16
 CAN_LOADED: Final = 128
 CAN_REPAIR: Final = 256
 CAN_ASK: Final = 512
+CAN_DEMAND: Final = 1024
 ALL_FEATURES: Final = (
-    CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR | CAN_ASK
+    CAN_TABLES
+    | CAN_BULK
+    | CAN_KEYS
+    | CAN_QUERY
+    | CAN_MATCH
+    | CAN_LOADED
+    | CAN_REPAIR
+    | CAN_ASK
+    | CAN_DEMAND
 )
 
 # The types of the original (section 3).
@@ -58,6 +67,8 @@ NEEDMATCH: Final = 40
 #: A question about queues, and the answer.
 QUERY: Final = 44
 REPORT: Final = 45
+#: Demand that stands until it changes: see ``messages.demands``.
+DEMAND: Final = 46
 
 
 class MessageType:
@@ -99,6 +110,7 @@ TYPES: Final = (
     MessageType(NEEDMATCH, "NEEDMATCH", CAN_MATCH),
     MessageType(QUERY, "QUERY", CAN_QUERY),
     MessageType(REPORT, "REPORT", CAN_QUERY),
+    MessageType(DEMAND, "DEMAND", CAN_DEMAND),
 )
 #: Those of the original, by number.
 TYPE_NAMES: Final = tuple([one.name for one in TYPES if one.number < OWN_TYPES])

@@ -21,6 +21,7 @@ class Totals:
     ``backoffs``: given back with a wait before the next delivery. ``dead_letters``: became a dead
     letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
     ``moved``: by QMOVE. ``copied``: added to another queue, too, by ``copy-to``.
+    ``returned``: sent back to the node that gave them, because no client took them.
 
     ``keys_refused``: ADDJOBs that added nothing, because a job has their key. ``keys_dropped``:
     jobs that ended because an earlier one has their key; ``keys_doubled``: jobs of which that is
@@ -56,6 +57,7 @@ class Totals:
         "overflowed",
         "queued",
         "requeued",
+        "returned",
     )
 
     def __init__(self) -> None:
@@ -87,6 +89,7 @@ class Totals:
         self.letters_dropped: i64 = 0
         self.moved: i64 = 0
         self.copied: i64 = 0
+        self.returned: i64 = 0
         self.keys_refused: i64 = 0
         self.keys_dropped: i64 = 0
         self.keys_doubled: i64 = 0

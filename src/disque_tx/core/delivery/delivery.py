@@ -176,7 +176,7 @@ class Delivery:
         if now_ms >= queue.mark_ms:
             queue.mark(now_ms)
         queue.jobs_in += 1
-        if queue.waiters or self._matching.active:
+        if queue.waiters or self._matching.active or queue.wanted is not None:
             self._waiters.note_ready(queue)
         if self._policies.bounded:
             self._check_length(queue)
@@ -220,6 +220,12 @@ class Delivery:
         if now_ms >= queue.mark_ms:
             queue.mark(now_ms)
         queue.jobs_out += 1
+        queue.fetched_ms = now_ms
+        standing = queue.standing
+        if standing is not None:
+            if standing.surplus > 0:
+                standing.surplus -= 1
+            self._waiters.note_demand(queue)
         if queue.imports is not None and queue.jobs.size == 0:
             self.emptied.append(queue)
         return job

@@ -21,6 +21,7 @@ from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.getting.demanding import Demanding
 from disque_tx.core.jobs.job import Job, valid_id
 from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.endings import MOVED
@@ -29,7 +30,8 @@ from disque_tx.core.state.state import State
 from disque_tx.messages import events
 from disque_tx.messages.bus import JobsMessage, QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS, YOURJOBS
-from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.demands import DEMANDED, MORE, RETURNED
+from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
 
 #: Jobs per message; the original crashes when it is asked for more.
@@ -42,9 +44,10 @@ _LATER_MS: Final = 2_000
 
 
 class Parcel:
-    """Jobs for one node. ``size``: bytes of bodies. ``moved``: those that are not kept here."""
+    """Jobs for one node. ``size``: bytes of bodies. ``moved``: those that are not kept here.
+    ``mflags``: flags of the message."""
 
-    __slots__ = ("jobs", "lives_s", "moved", "receiver", "size")
+    __slots__ = ("jobs", "lives_s", "mflags", "moved", "receiver", "size")
 
     def __init__(self, receiver: NodeEntry) -> None:
         self.receiver: NodeEntry = receiver
@@ -52,13 +55,21 @@ class Parcel:
         self.lives_s: list[int] = []
         self.moved: list[Job] = []
         self.size: i64 = 0
+        self.mflags: i64 = 0
 
 
 class Federation(Part):
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
     nodes are asked again. ``handovers``: jobs that other nodes got lately."""
 
-    def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
+    def __init__(
+        self,
+        state: State,
+        delivery: Delivery,
+        arrivals: Arrivals,
+        acks: Acks,
+        demanding: Demanding,
+    ) -> None:
         self._turn = state.turn
         self.wanting: Schedule[Queue] = Schedule()
         self.handovers = state.handovers
@@ -68,6 +79,7 @@ class Federation(Part):
         self._delivery = delivery
         self._arrivals = arrivals
         self._acks = acks
+        self._demanding = demanding
         self._membership = state.membership
         self._outbox = state.outbox
         self._peers = state.peers
@@ -103,14 +115,28 @@ class Federation(Part):
         if imports.may_ask_all(now_ms):
             imports.asked_all_ms = now_ms
             # Without any receiver, the intervals need not grow.
-            if self._peers.broadcast(QueueSignal(NEEDJOBS, queue.name, 1)):
+            if self._ask_all(queue):
                 imports.all_attempts += 1
         if givers and (emptied or imports.may_ask_givers(now_ms)):
             imports.asked_givers_ms = now_ms
             imports.givers_attempts += 1
             message = QueueSignal(NEEDJOBS, queue.name, request)
             for giver in givers:
-                self._peers.send(giver, message)
+                if not self._demanding.tells(queue, giver):
+                    self._peers.send(giver, message)
+
+    def _ask_all(self, queue: Queue) -> bool:
+        """Ask the nodes that are not told what clients wait for; ``False`` when there is no link to
+        any node."""
+        message = QueueSignal(NEEDJOBS, queue.name, 1)
+        linked = False
+        for entry in self._membership.nodes.values():
+            link = entry.link
+            if link is not None and not entry.flags & HANDSHAKE:
+                linked = True
+                if not self._demanding.tells(queue, entry.id):
+                    self._peers.answer(link, message)
+        return linked
 
     def _again(self, queue: Queue) -> None:
         """If a client waits at the queue, ask again when it is time."""
@@ -181,6 +207,7 @@ class Federation(Part):
         """Send a parcel, if there is anything in it."""
         if parcel.jobs:
             message = JobsMessage(YOURJOBS, parcel.jobs, parcel.lives_s)
+            message.mflags = parcel.mflags
             self._peers.send_once(parcel.receiver, message)
         for job in parcel.moved:
             self._endings.will_end(job, MOVED)
@@ -194,6 +221,10 @@ class Federation(Part):
         first = self._received.first(message)
         for place in range(len(message.jobs)):
             record = message.jobs[place]
+            if message.mflags & DEMANDED and valid_id(record.id):
+                more = message.mflags & MORE != 0
+                wanted = self._queues.obtain(record.queue, now_ms)
+                self._demanding.arrived(wanted, sender.id, record.body_bytes, more)
             if not valid_id(record.id) or (record.retry_s == 0 and not first):
                 continue
             job = self._jobs.get(record.id)
@@ -211,9 +242,10 @@ class Federation(Part):
                 self._delivery.merge_counters(job, record)
             if self._take(job, sender.id):
                 queue = self._queues.obtain(job.queue, now_ms)
-                if queue.imports is None:
-                    queue.imports = QueueDemand(now_ms)
-                queue.imports.note(sender.id, now_ms)
+                if not message.mflags & RETURNED:
+                    if queue.imports is None:
+                        queue.imports = QueueDemand(now_ms)
+                    queue.imports.note(sender.id, now_ms)
                 if self._matching.active:
                     self._matching.note_giver(queue, sender.id)
             if fresh:

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.getting.demanding import Demanding
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.getting.unblocking import leaving
@@ -50,7 +51,9 @@ class Getting(Part):
     """Answers GETJOB. ``pattern_demand``: asks other nodes by pattern. ``limits``: what policies of
     queues allow."""
 
-    def __init__(self, state: State, delivery: Delivery, federation: Federation) -> None:
+    def __init__(
+        self, state: State, delivery: Delivery, federation: Federation, demanding: Demanding
+    ) -> None:
         self._turn = state.turn
         self._membership = state.membership
         self._queues = state.queues
@@ -61,7 +64,7 @@ class Getting(Part):
         self._matching = state.matching
         self._delivery = delivery
         self._federation = federation
-        self.pattern_demand = PatternDemand(state, federation)
+        self.pattern_demand = PatternDemand(state, federation, demanding)
 
     def get(
         self,
@@ -125,6 +128,8 @@ class Getting(Part):
             timeout_ms = request.timeout_ms
             self._waiters.wait_for_jobs(client, request.names, request.counters, timeout_ms)
             matching.join(selector, client)
+            if self._waiters.demanding:
+                self._waiters.note_pattern(selector)
             if request.no_hang:
                 selector.passing[client] = None
         self.want(request.names)

@@ -18,6 +18,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.base.slices import SlicedTask
+from disque_tx.core.getting.demanding import Demanding
 from disque_tx.core.getting.federation import BYTES_MAX, JOBS_MAX, Federation, Parcel
 from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.filling import fill
@@ -55,7 +56,7 @@ class PatternDemand:
     """Asks for jobs by pattern, and gives them. ``wanting``: selectors with which clients are
     blocked, by when nodes are asked again. ``federation``: what takes and sends jobs."""
 
-    def __init__(self, state: State, federation: Federation) -> None:
+    def __init__(self, state: State, federation: Federation, demanding: Demanding) -> None:
         self.turn = state.turn
         self.wanting: Schedule[Selector] = Schedule()
         self._memory = state.memory
@@ -66,6 +67,7 @@ class PatternDemand:
         self._matching = state.matching
         self._slices = state.slices
         self.federation = federation
+        self._demanding = demanding
         self._shares = Shares(NEW_AT_ONCE)
         # By node: requests that wait.
         self._waiting: dict[bytes, list[QueryMessage]] = {}
@@ -97,7 +99,8 @@ class PatternDemand:
             imports.givers_attempts += 1
             for giver in givers:
                 entry = self._peers.entry(giver)
-                if entry is not None and can_match(entry):
+                told = self._demanding.tells_matching(selector, giver)
+                if entry is not None and can_match(entry) and not told:
                     self._peers.send(giver, QueryMessage(NEEDMATCH, count, words))
 
     def _ask_all(self, selector: Selector, words: list[bytes]) -> bool:
@@ -108,6 +111,8 @@ class PatternDemand:
             if entry.link is None or entry.flags & HANDSHAKE:
                 continue
             asked = True
+            if self._demanding.tells_matching(selector, entry.id):
+                continue
             if can_match(entry):
                 self._peers.send(entry.id, QueryMessage(NEEDMATCH, 1, words))
             else:

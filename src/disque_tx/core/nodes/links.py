@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.nodes.membership import Membership
@@ -20,6 +20,18 @@ _RETRY_MS_MIN: Final = 100
 _RETRY_MS_MAX: Final = 2_000
 _DOUBLINGS_MAX: Final = 10
 _JITTER: Final = 0.25
+
+
+@trait
+class LinkWatcher:
+    """Who needs to know which nodes can be reached."""
+
+    def links_changed(self) -> None:
+        """Nodes may have come or gone; ten times a second, and when one shows what it can do."""
+        raise NotImplementedError
+
+    def link_lost(self, link: Link) -> None:
+        """A link broke, of whichever side."""
 
 
 class Links:

@@ -21,6 +21,7 @@ from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.queues.selector import Selector
+from disque_tx.core.queues.standing import PeerDemand
 from disque_tx.errors import CommandError
 from disque_tx.messages.tables import PATTERN_BYTES_MAX
 
@@ -114,7 +115,7 @@ class Matching:
             self._by_key[key] = selector
             self._by_number[int(selector.number)] = selector
             self._index(selector)
-        if not selector.clients:
+        if not selector.clients and selector.wanted is None:
             self._rest(selector)
         return selector
 
@@ -138,7 +139,15 @@ class Matching:
         client.blocked_selector = 0
         selector.clients.pop(client, None)
         selector.passing.pop(client, None)
-        if not selector.clients:
+        if not selector.clients and selector.wanted is None:
+            self._rest(selector)
+
+    def want(self, selector: Selector, peers: PeerDemand | None) -> None:
+        """Other nodes can use jobs of the queues that match, or, with ``None``, cannot any more."""
+        selector.wanted = peers
+        if peers is not None:
+            self._idle.pop(int(selector.number), None)
+        elif not selector.clients:
             self._rest(selector)
 
     def _rest(self, selector: Selector) -> None:

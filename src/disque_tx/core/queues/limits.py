@@ -27,6 +27,7 @@ from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 #: A token in the unit of a bucket: with it, a rate in thousandths per second is a gain per
 #: millisecond.
 _TOKEN: Final = 1_000_000
+_UNLIMITED: Final = 1 << 31
 #: Buckets that are kept without looking whether they are full.
 _BUCKETS_FEW: Final = 1_000
 
@@ -93,6 +94,23 @@ class Limits:
             if tally is not None and tally.in_flight >= policy.concurrency:
                 return False
         return policy.rate_milli == 0 or self._has_token(name, policy, now_ms)
+
+    def room(self, name: bytes, now_ms: i64) -> i64:
+        """How many jobs of a queue clients may get now."""
+        policy = self._policies.of(name) if self._policies.limited else None
+        if policy is None:
+            return _UNLIMITED
+        if not self.allows(name, now_ms):
+            return 0
+        room: i64 = _UNLIMITED
+        if policy.concurrency > 0:
+            tally = self._tallies.get(name)
+            room = policy.concurrency - (tally.in_flight if tally is not None else 0)
+        if policy.rate_milli > 0:
+            bucket = self._buckets.get(name)
+            level = bucket.level // _TOKEN if bucket is not None else tokens_max(policy)
+            room = min(room, level)
+        return room
 
     def _has_token(self, name: bytes, policy: QueuePolicy, now_ms: i64) -> bool:
         bucket = self._buckets.get(name)

@@ -17,6 +17,7 @@ from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.selector import Selector
+from disque_tx.core.queues.standing import PeerDemand, StandingDemand
 from disque_tx.messages.records import Keyed
 
 #: Pause flags (cluster protocol, section 11.6).
@@ -29,6 +30,7 @@ PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 #: How long an empty queue without clients lives, by memory level, in milliseconds
 #: (cluster protocol, section 11.7).
 IDLE_MS: Final = (300_000, 10_000, 2_000)
+_NEVER_MS: Final = -(1 << 62)
 #: Up to so many queues are all looked at when INFO reports how long jobs have waited.
 _LOOKED_AT_MAX: Final = 1_000
 
@@ -40,11 +42,14 @@ class Queue(Keyed):
     blocked here, in the order in which they came; ``None`` while no client ever waited. ``paused``:
     in force, by PAUSE or by policy; ``paused_by_command``: what PAUSE said. ``ready``:
     stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
-    other nodes and comes from them; ``None`` before anything was. ``rates``: ``None`` before
-    ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in the list
-    of queues that may be longer than their policy allows. ``selectors``: those that it belongs to,
-    as found at ``selectors_version``; ``None`` before they were looked for. ``served``: grows with
-    each queue that is served while there are selectors; 0 for one that never was.
+    other nodes and comes from them; ``None`` before anything was. ``standing``: what other nodes
+    were told that this one can use, ``None`` while that is nothing; ``demand_noted``: stands in the
+    list of queues of which they may have to be told. ``wanted``: what other nodes can use, ``None``
+    while that is nothing. ``fetched_ms``: when a job last went to a client. ``rates``: ``None``
+    before ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in
+    the list of queues that may be longer than their policy allows. ``selectors``: those that it
+    belongs to, as found at ``selectors_version``; ``None`` before they were looked for. ``served``:
+    grows with each queue that is served while there are selectors; 0 for one that never was.
     """
 
     __slots__ = (
@@ -58,6 +63,10 @@ class Queue(Keyed):
         "jobs_out",
         "ready",
         "imports",
+        "standing",
+        "demand_noted",
+        "fetched_ms",
+        "wanted",
         "overfull",
         "rates",
         "mark_ms",
@@ -78,6 +87,10 @@ class Queue(Keyed):
         self.jobs_out: i64 = 0
         self.ready: bool = False
         self.imports: QueueDemand | None = None
+        self.standing: StandingDemand | None = None
+        self.demand_noted: bool = False
+        self.fetched_ms: i64 = _NEVER_MS
+        self.wanted: PeerDemand | None = None
         self.overfull: bool = False
         self.rates: Rates | None = None
         self.mark_ms: i64 = now_ms + MARK_MS
@@ -119,16 +132,19 @@ class Queue(Keyed):
         return (
             self.jobs.size == 0
             and not self.waiters
+            and self.standing is None
             and self.paused_by_command == PAUSE_NONE
             and now_ms - self.used_ms >= limit_ms
         )
 
 
 class Queues(Part):
-    """All queues by name, and the sweep that removes idle ones a few at a time."""
+    """All queues by name, and the sweep that removes idle ones a few at a time. ``wanted``: the
+    queues of which other nodes can use jobs, by name, whether or not they exist here."""
 
     def __init__(self, memory: Memory, policies: Policies) -> None:
         self.table: Table[Queue] = Table()
+        self.wanted: dict[bytes, PeerDemand] = {}
         self._memory = memory
         # The one found last: what happens to a job asks for its queue several times.
         self._last: Queue | None = None
@@ -158,6 +174,8 @@ class Queues(Part):
         if queue is None:
             queue = Queue(name, now_ms)
             queue.paused = self.paused_by_policy(name)
+            if self.wanted:
+                queue.wanted = self.wanted.get(name)
             self.table.put(queue)
             self._memory.add(QUEUE_BYTES + len(name))
         return queue

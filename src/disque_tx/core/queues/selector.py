@@ -19,6 +19,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.client import Client
 from disque_tx.core.policies.patterns import literal_prefix
 from disque_tx.core.queues.demand import QueueDemand
+from disque_tx.core.queues.standing import PeerDemand, StandingDemand
 from disque_tx.messages.records import Linked
 from disque_tx.text.globs import Glob
 
@@ -38,7 +39,11 @@ class Selector(Linked):
     clients are about to be served. ``held``: names of queues with jobs that no client may get at
     present, by their policy; some of them may be outdated.
     ``dropped``: not in use any more. ``used_ms``: when it was last in use. ``imports``: what is
-    asked of other nodes, ``None`` before anything was. ``alone``: the list of this selector.
+    asked of other nodes, ``None`` before anything was. ``standing``: what other nodes were told
+    that this one can use, ``None`` while that is nothing; ``demand_noted``: stands in the list of
+    selectors of which they may have to be told; ``refused``: queues whose jobs came and must not be
+    delivered, ``refused_told``: how many of them other nodes know. ``wanted``: what other nodes can
+    use, ``None`` while that is nothing. ``alone``: the list of this selector.
     """
 
     __slots__ = (
@@ -49,6 +54,7 @@ class Selector(Linked):
         "_made",
         "alone",
         "clients",
+        "demand_noted",
         "dropped",
         "excepts",
         "filled",
@@ -59,7 +65,11 @@ class Selector(Linked):
         "passing",
         "patterns",
         "ready",
+        "refused",
+        "refused_told",
+        "standing",
         "used_ms",
+        "wanted",
     )
 
     def __init__(
@@ -77,6 +87,11 @@ class Selector(Linked):
         self.dropped: bool = False
         self.used_ms: i64 = 0
         self.imports: QueueDemand | None = None
+        self.standing: StandingDemand | None = None
+        self.demand_noted: bool = False
+        self.refused: dict[bytes, None] = {}
+        self.refused_told: i64 = 0
+        self.wanted: PeerDemand | None = None
         self.held: OrderedDict[bytes, None] = OrderedDict()
         self.alone: list[Selector] = [self]
         self._globs: list[Glob] = [Glob(pattern) for pattern in patterns]

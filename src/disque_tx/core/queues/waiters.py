@@ -31,6 +31,7 @@ from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
+from disque_tx.core.queues.selector import Selector
 from disque_tx.errors import CommandError
 
 #: Time-outs above this mean none (about 100 years, in milliseconds).
@@ -69,7 +70,12 @@ class Waiters(JobObserver):
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
     will not, stand in ``settled`` until :meth:`notify_watchers`. ``matching``: the selectors of
-    clients that wait at all queues that match."""
+    clients that wait at all queues that match.
+
+    ``demanding``: there are nodes that are told what clients wait for; ``demanded``: queues of
+    which they may have to be told at the end of the turn, ``patterns``: the same of selectors.
+    ``wanted``, ``wanted_patterns``: queues with jobs that other nodes can use, and selectors with
+    such queues, until the end of the turn."""
 
     def __init__(
         self,
@@ -87,6 +93,11 @@ class Waiters(JobObserver):
         self.watched: dict[bytes, CopiesWatcher] = {}
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self.matching = matching
+        self.demanding: bool = False
+        self.demanded: list[Queue] = []
+        self.patterns: list[Selector] = []
+        self.wanted: list[Queue] = []
+        self.wanted_patterns: list[Selector] = []
         self._turn = turn
         self._policies = policies
         self._queues = queues
@@ -105,6 +116,8 @@ class Waiters(JobObserver):
             if queue.waiters is None:
                 queue.waiters = OrderedDict()
             queue.waiters[client] = None
+            if self.demanding:
+                self.note_demand(queue)
         self._block(client, timeout_ms, now_ms)
 
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
@@ -208,8 +221,13 @@ class Waiters(JobObserver):
             queue = self._queues.get(name)
             if queue is not None and queue.waiters is not None:
                 queue.waiters.pop(client, None)
+                if queue.standing is not None:
+                    self.note_demand(queue)
         if client.blocked_selector != 0:
+            selector = self.matching.of_client(client)
             self.matching.leave(client)
+            if selector.standing is not None:
+                self.note_pattern(selector)
         self.timeouts.remove(client)
         client.blocked = NOT_BLOCKED
         client.blocked_queues = []
@@ -221,14 +239,53 @@ class Waiters(JobObserver):
         return self.timeouts.due(self._turn.now_ms, limit)
 
     def note_ready(self, queue: Queue) -> None:
-        """Jobs came or a pause ended: clients that wait at the queue may be served."""
+        """Jobs came, or a pause began or ended: clients that wait at the queue may be served."""
+        if self.demanding:
+            self._note_demands(queue)
         if queue.paused & PAUSE_OUT:
             return
         wanted = bool(queue.waiters)
-        if self.matching.active and queue.jobs.size > 0 and self.matching.offer(queue):
-            wanted = True
+        if self.matching.active and queue.jobs.size > 0:
+            if self.matching.offer(queue):
+                wanted = True
+            for selector in self.matching.of(queue):
+                if selector.wanted is not None:
+                    self.note_wanted(selector)
         if wanted:
             self.look_at(queue)
+        peers = queue.wanted
+        if peers is not None and not peers.ready and queue.jobs.size > 0:
+            peers.ready = True
+            self.wanted.append(queue)
+
+    def note_wanted(self, selector: Selector) -> None:
+        """A queue of a selector with which other nodes can use jobs has some."""
+        peers = selector.wanted
+        if peers is not None and not peers.ready:
+            peers.ready = True
+            self.wanted_patterns.append(selector)
+
+    def _note_demands(self, queue: Queue) -> None:
+        """What may be delivered of a queue has changed."""
+        if queue.standing is not None or queue.waiters:
+            self.note_demand(queue)
+        if self.matching.active:
+            for selector in self.matching.of(queue):
+                if selector.refused:
+                    self.note_pattern(selector)
+
+    def note_pattern(self, selector: Selector) -> None:
+        """As :meth:`note_demand`, of queues that match."""
+        if not selector.demand_noted:
+            selector.demand_noted = True
+            self.patterns.append(selector)
+
+    def note_demand(self, queue: Queue) -> None:
+        """Let other nodes be told, if what is demanded of the queue has changed by the end of the
+        turn."""
+        if not queue.demand_noted:
+            queue.demand_noted = True
+            self.demanded.append(queue)
 
     def job_moved(self, job: Job, was: i64) -> None:
         if was == IN_FLIGHT and (self.matching.active or self._policies.limited):
@@ -238,7 +295,7 @@ class Waiters(JobObserver):
         """A job of this queue is not in flight any more: the queue may deliver another one, and has
         a better place among those that match."""
         queue = self._queues.get(name)
-        if queue is not None and queue.jobs.size > 0:
+        if queue is not None and (queue.jobs.size > 0 or queue.waiters):
             self.note_ready(queue)
 
     def look_at(self, queue: Queue) -> None:

@@ -1,0 +1,163 @@
+"""What a node tells others that it can use (cluster protocol, section 21.9)."""
+
+from __future__ import annotations
+
+from disque_tx.core.getting.demanding import LINGER_MS
+from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
+from disque_tx.messages.bus import QueueSignal
+from disque_tx.messages.bustypes import NEEDJOBS
+from disque_tx.messages.demands import ENTRIES_MAX, DemandMessage
+from tests.core.getting.flowbench import Flow, FlowTestCase
+
+
+class TellTests(FlowTestCase):
+    """When other nodes are told, and what."""
+
+    def test_a_client_waits(self) -> None:
+        """Every other node knows at the end of the turn that a client waits, and is told once."""
+        self.wait(1)
+        for other in (0, 2):
+            self.assertEqual([(b"=q", 1, 1)], self.told(1, other))
+        self.flow.run(60_000)
+        self.assertEqual([], self.told(1, 0))
+
+    def test_more_clients(self) -> None:
+        """A node is told again when twice as many clients wait as it knows of."""
+        for _ in range(4):
+            self.wait(1)
+        self.assertEqual([(b"=q", 1, 1), (b"=q", 2, 2), (b"=q", 4, 4)], self.told(1, 0))
+
+    def test_client_gone(self) -> None:
+        """When the client is gone, the demand ends soon after: a job that is added then stays where
+        it is."""
+        client = self.wait(1)
+        self.leave(1, client)
+        self.flow.run(2 * LINGER_MS)
+        self.assertEqual((b"=q", 0, 0), self.told(1, 0)[-1])
+        self.assertEqual({}, self.wanted(0))
+        self.add(0)
+        self.assertEqual(1, self.length(0))
+
+    def test_client_comes_again(self) -> None:
+        """A client that comes again at once needs no message about the nodes that gave nothing."""
+        client = self.wait(1)
+        self.add(0)
+        self.assertEqual([True], self.served(client))
+        self.told(1, 0), self.told(1, 2)
+        self.wait(1)
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual([(b"=q", 1, 1)], self.told(1, 0))
+        self.assertEqual([], self.told(1, 2))
+
+    def test_paused(self) -> None:
+        """A queue that is paused where clients wait has no demand until the pause ends."""
+        client = self.wait(1)
+        self.flow.nodes[1].pause(b"q", PAUSE_OUT)
+        self.flow.settle()
+        self.assertEqual({}, self.wanted(0))
+        self.add(0)
+        self.assertEqual((1, [False]), (self.length(0), self.served(client)))
+        self.flow.nodes[1].pause(b"q", PAUSE_NONE)
+        self.flow.settle()
+        self.assertEqual([True], self.served(client))
+
+    def test_leaving(self) -> None:
+        """A node that leaves the cluster gets no jobs any more."""
+        self.wait(1)
+        self.flow.nodes[1].membership.set_leaving(True)
+        self.flow.tick()
+        self.assertEqual({}, self.wanted(0))
+
+    def test_full(self) -> None:
+        """A node above 95 % of its memory demands nothing, and does again when it has room."""
+        client = self.wait(1)
+        memory = self.flow.nodes[1].memory
+        memory.limit, memory.used = 1_000_000, 960_000
+        self.flow.tick()
+        self.assertEqual({}, self.wanted(0))
+        self.add(0)
+        self.assertEqual([False], self.served(client))
+        memory.used = 0
+        self.flow.tick()
+        self.assertEqual([True], self.served(client))
+
+    def test_concurrency(self) -> None:
+        """No more is demanded than the policy of the queue lets clients of this node have."""
+        self.flow.nodes[1].policies.set(b"q", b"concurrency", b"2")
+        clients = [self.wait(1) for _ in range(4)]
+        self.add(0, count=4)
+        self.assertEqual(2, sum(self.served(*clients)))
+        self.assertEqual(2, self.length(0))
+
+    def test_only_nodes_that_know_it(self) -> None:
+        """A node of the original is asked by NEEDJOBS, and never told; the others are told, and not
+        asked."""
+        self.flow = Flow(3, originals=(2,))
+        self.wait(1)
+        by_receiver: dict[int, set[int]] = {0: set(), 2: set()}
+        for sender, receiver, message in self.flow.sent:
+            if sender == 1 and isinstance(message, DemandMessage | QueueSignal):
+                by_receiver[receiver].add(int(message.type))
+        self.assertNotIn(NEEDJOBS, by_receiver[0])
+        self.assertEqual({NEEDJOBS}, by_receiver[2])
+
+    def test_many_queues(self) -> None:
+        """A client that waits for very many queues costs one message of bounded size a turn and
+        node, until all is told."""
+        names = [b"q%d" % number for number in range(3 * ENTRIES_MAX)]
+        self.wait(1, *names)
+        messages = [m for s, r, m in self.flow.sent if (s, r) == (1, 0)]
+        sizes = [len(m.entries) for m in messages if isinstance(m, DemandMessage)]
+        self.assertLessEqual(max(sizes), ENTRIES_MAX)
+        self.flow.run(200)
+        self.assertEqual(len(names), len(self.wanted(0)))
+
+    def test_alone(self) -> None:
+        """A node without others notes nothing: waiting costs what it did."""
+        self.flow = Flow(1)
+        self.wait(0)
+        self.assertFalse(self.flow.nodes[0].demanding.has_news())
+
+
+class LinkTests(FlowTestCase):
+    """What becomes of a demand when links break."""
+
+    nodes = 2
+
+    def test_own_link_breaks(self) -> None:
+        """What was told on a link is forgotten with it, and told again on the next one."""
+        client = self.wait(1)
+        self.flow.disconnect(1, 0)
+        self.assertEqual({}, self.wanted(0))
+        self.flow.connect(1, 0)
+        self.flow.tick()
+        self.assertEqual({b"q": {self.flow.ids[1]: 1}}, self.wanted(0))
+        self.add(0)
+        self.assertEqual([True], self.served(client))
+
+    def test_link_for_jobs_breaks(self) -> None:
+        """Jobs that were lost with a link use up no credit for good: all is told once more when the
+        other node has a new link."""
+        client = self.wait(1)
+        link = self.flow.entry(0, 1).link
+        assert link is not None and hasattr(link.sink, "cut")
+        link.sink.cut = True
+        self.add(0)
+        self.assertEqual([False], self.served(client))
+        self.flow.disconnect(0, 1)
+        self.flow.connect(0, 1)
+        self.flow.tick()
+        self.add(0)
+        self.assertEqual([True], self.served(client))
+
+    def test_before_any_link(self) -> None:
+        """Clients that waited before a node could be told are served from it as soon as it can."""
+        self.flow.disconnect(1, 0)
+        self.flow.disconnect(0, 1)
+        self.flow.tick()
+        client = self.wait(1)
+        self.add(0)
+        self.flow.connect(1, 0)
+        self.flow.connect(0, 1)
+        self.flow.tick()
+        self.assertEqual([True], self.served(client))
