@@ -10,7 +10,7 @@ from typing import Final
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.help import ENTRIES
+from disque_tx.cli.syntax import ENTRIES
 from disque_tx.cli.verbs.base.registry import USAGE
 from disque_tx.commands.table import standard_registry
 from disque_tx.config.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
@@ -33,6 +33,15 @@ def table(page: str, heading: str) -> list[list[str]]:
             break
         rows.append([cell.strip().strip("`") for cell in line.strip("|").split(" | ")])
     return rows
+
+
+def _introduction(chapter: str) -> str:
+    """The syntax at the beginning of a chapter on a command; of subcommands with long texts, each
+    has one in a list."""
+    first, _, rest = chapter.partition("\n\n")
+    found = [first] if first.startswith("`") else []
+    items = re.findall(r"^- (`[^:]*):", rest, re.MULTILINE)
+    return "\n".join(found or items)
 
 
 def shown_default(directive: Directive) -> str:
@@ -78,14 +87,15 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual(expected, table("commands.md", "Command"))
 
     def test_syntax(self) -> None:
-        """Every command is described, with the syntax from the client's help."""
-        text = (_REFERENCE / "commands.md").read_text()
-        missing = [
-            entry.syntax
-            for entry in ENTRIES
-            if f"`{entry.syntax}`" not in text.replace("`\n", "` ")
-        ]
-        self.assertEqual([], missing)
+        """Every command is described, with the syntax from the client's help, and no other."""
+        chapters = (_REFERENCE / "commands.md").read_text().split("\n### ")[1:]
+        described = {
+            syntax.replace("\n", " ")
+            for heading, _, text in (chapter.partition("\n\n") for chapter in chapters)
+            if heading.isupper()
+            for syntax in re.findall(rf"`({heading}(?: [^`]*)?)`", _introduction(text))
+        }
+        self.assertEqual({entry.syntax for entry in ENTRIES}, described)
 
     def test_options(self) -> None:
         """All options of the client are described, and no others."""

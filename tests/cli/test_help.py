@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
+from disque_tx.cli.help import completions, hint, render
+from disque_tx.cli.syntax import ENTRIES, GROUPS
+from disque_tx.commands.table import standard_registry
 
-#: The command table of the server (client protocol, section 7).
-COMMANDS = (
-    "auth ping info shutdown monitor debug config cluster client slowlog time command latency "
-    "hello addjob getjob ackjob fastack deljob show loadjob bgrewriteaof qlen qpeek qstat qscan "
-    "jscan enqueue nack dequeue working pause qcount qlist qflush waitjob qpolicy qmove schedule "
-    "ask"
-)
 #: What begins with Q.
 QUEUE_WORDS = ["QCOUNT", "QFLUSH", "QLEN", "QLIST", "QMOVE"]
 QUEUE_WORDS += ["QPEEK", "QPOLICY", "QSCAN", "QSTAT", "QUIT"]
@@ -24,7 +19,8 @@ class EntriesTests(SynchronousTestCase):
     def test_complete(self) -> None:
         """There is help for every command of the server, and for QUIT."""
         described = {entry.name.split()[0] for entry in ENTRIES}
-        self.assertEqual({*COMMANDS.upper().split(), "QUIT"}, described)
+        commands = {command.name.decode().upper() for command in standard_registry().table}
+        self.assertEqual(commands | {"QUIT"}, described)
 
     def test_groups(self) -> None:
         """Every entry is in a known group, and no group is empty."""
@@ -93,7 +89,18 @@ class HintTests(SynchronousTestCase):
 
     def test_subcommand(self) -> None:
         """A command of two words has a hint."""
-        self.assertEqual("ip port", hint("cluster meet "))
+        self.assertEqual("ip port [bus-port]", hint("cluster meet "))
+
+    def test_one_of_several(self) -> None:
+        """Of what excludes each other nothing is offered any more when one of it is typed, and
+        words that may be repeated stay."""
+        rest = "[TZ zone] [MISSED skip|one|all] QUEUE queue body [ADDJOB options ...]"
+        self.assertEqual(f"(cron | EVERY seconds) {rest}", hint("schedule set nightly "))
+        for typed in ("@daily", "every 60"):
+            self.assertEqual(rest, hint(f"schedule set nightly {typed} "))
+        self.assertEqual("", hint("qcount mail processes "))
+        choice = "none|in|out|all|state|bcast|processes ..."
+        self.assertEqual([choice] * 2, [hint("pause mail "), hint("pause mail in ")])
 
     def test_unknown(self) -> None:
         """There is no hint for an unknown command."""
@@ -117,6 +124,7 @@ class CompletionTests(SynchronousTestCase):
         """Later words are completed to options, also those among alternatives."""
         self.assertEqual(["REPLICATE", "RETRY"], completions("addjob q b 0 re"))
         self.assertEqual(["IN", "NONE"], [w for w in completions("pause q ") if "N" in w])
+        self.assertEqual(["EVERY"], completions("schedule set nightly ev"))
 
     def test_help_topics(self) -> None:
         """After ``help``, commands and groups are completed."""

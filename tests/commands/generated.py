@@ -1,13 +1,15 @@
 """Requests that are as large as the syntax of each command allows, for every command of the help,
-which lists all commands of the table (``tests/cli/test_help.py``)."""
+which lists all commands of the table (``tests/cli/test_help.py``) with all that each takes
+(``tests/cli/test_syntax.py``)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from disque_tx.cli.help import ENTRIES, Topic
+from disque_tx.cli.syntax import ENTRIES, Topic, ways
 
 #: An ID of a job that nobody has.
 JOB: Final = b"D-00000000-" + b"0" * 24 + b"-0fff"
@@ -41,10 +43,9 @@ def hostile_requests(queue: bytes) -> Iterator[list[bytes]]:
 
 def _choices(entry: Topic) -> Iterator[bytes]:
     """Each of the words that a parameter can be."""
-    for param in entry.params:
-        for word in param.strip("[]").split():
-            if "|" in word:
-                yield from word.encode().split(b"|")
+    for word in chain(*(way for param in entry.params for way in ways(param))):
+        if "|" in word:
+            yield from word.encode().split(b"|")
 
 
 def _request(
@@ -53,8 +54,8 @@ def _request(
     """All parameters of a command. ``chosen``: the word where there is a choice and it is one."""
     argv = entry.name.encode().split()
     for param in entry.params:
-        for word in re.sub(r"[\[\]]", "", param).split():
-            argv += _value(word, queue, number, pattern, chosen)
+        for word in ways(param)[-1]:
+            argv += _value(word.strip("[]"), queue, number, pattern, chosen)
     return argv
 
 

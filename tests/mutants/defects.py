@@ -27,6 +27,7 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting import getting
 from disque_tx.core.getting.federation import Federation
+from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
@@ -47,6 +48,8 @@ from disque_tx.core.redelivery.retries import Retries
 from disque_tx.core.state.store import JobStore
 from disque_tx.core.tables import registers
 from disque_tx.core.tables.exchange import TableExchange
+from disque_tx.core.tables.table import SharedTable
+from disque_tx.core.tables.timetable import Timetable
 from disque_tx.core.unique.claims import Claims
 from disque_tx.core.unique.conflicts import Conflicts
 from disque_tx.core.unique.keeper import Keeper
@@ -54,6 +57,7 @@ from disque_tx.core.unique.keys import Keys
 from disque_tx.engine.aof.queued import QueuedFile
 from disque_tx.engine.turns import Turns
 from disque_tx.messages.records import QUEUED
+from disque_tx.sim.machines import machine
 from disque_tx.sim.machines.control import SimControl
 from disque_tx.sim.stage.shape import Pair
 from disque_tx.wire.bus import parser as bus
@@ -66,10 +70,12 @@ from tests.mutants.plants import (
     answer_twice,
     answer_unmade,
     ask_nobody,
+    ask_when_full,
     begin_twice,
     believe_keys,
     bulks_to_all,
     bury_without_letter,
+    by_counter_alone,
     call_expired,
     confirm_without_copy,
     count_both,
@@ -80,6 +86,7 @@ from tests.mutants.plants import (
     count_twice,
     deaf,
     delay_by_clock,
+    delete_by_repair,
     due_never,
     end_first,
     end_key_early,
@@ -93,6 +100,7 @@ from tests.mutants.plants import (
     hold_shortly,
     ignore_working,
     keep_old,
+    keep_tables,
     keep_when_leaving,
     leak,
     leave_out_failed,
@@ -109,6 +117,8 @@ from tests.mutants.plants import (
     pretend,
     queue_again,
     raise_on_working,
+    refuse_returns,
+    renumber_alone,
     replies_first,
     requeue_at_most_once,
     resend_at_once,
@@ -685,6 +695,87 @@ MUTANTS: Final = [
         nothing,
         "OneJobPerKey",
         ("keys-parted", "partition"),
+    ),
+    Mutant(
+        "asks-when-full",
+        "a node above 95 % of its memory asks others for jobs",
+        Federation,
+        "_ask",
+        ask_when_full,
+        "FullAsksForNothing",
+        ("memory-full", "memory_full"),
+    ),
+    Mutant(
+        "return-refused",
+        "a node above 95 % of its memory refuses NACK",
+        Command,
+        "__init__",
+        refuse_returns,
+        "ReturnsTaken",
+        ("memory-full", "memory_full"),
+    ),
+    Mutant(
+        "counters-unlogged",
+        "how often a job came back is not logged",
+        Counters,
+        "record",
+        nothing,
+        "CountersSurvive",
+        ("letters-logged", "restart"),
+    ),
+    Mutant(
+        "counters-unread",
+        "how often a job came back is logged, and not read",
+        recovery,
+        "load_counters",
+        nothing,
+        "CountersSurvive",
+        ("letters-logged", "restart"),
+    ),
+    Mutant(
+        "no-letters",
+        "jobs are delivered again without end",
+        DeadLetterMaker,
+        "dead_letter",
+        lambda right: lambda *args: False,
+        "LimitKept",
+        ("letters-logged", ""),
+    ),
+    Mutant(
+        "tables-left",
+        "a process that ended for good leaves its tables to the next one of its number",
+        machine,
+        "node_files",
+        keep_tables,
+        "ChangesKept",
+        ("processes-week", "fewer_for_a_week"),
+    ),
+    Mutant(
+        "repair-outrun",
+        "what was changed before the repair of a table wins against what is changed after it",
+        registers,
+        "is_later",
+        by_counter_alone,
+        "LastChangeCounts",
+        ("repairs", ""),
+    ),
+    Mutant(
+        "repair-restarts",
+        "schedules begin again when their table is repaired",
+        Timetable,
+        "renumbered",
+        renumber_alone,
+        "OccurrencesOnce",
+        ("repairs-recurring", ""),
+    ),
+    Mutant(
+        "repair-deletes",
+        "the repair of a table deletes what it holds",
+        SharedTable,
+        "renumbered",
+        delete_by_repair,
+        "LastChangeCounts",
+        ("repairs", ""),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.campaign import checked_run
-from disque_tx.sim.stage.shape import Pair, Shape, draw_shape
+from disque_tx.sim.stage.shape import Pair, Shape, draw_shape, with_processes
 from disque_tx.sim.stage.workloads import workload_called
 from disque_tx.sim.world.world import World
 from tests.mutants.defects import MUTANTS, Mutant
@@ -55,16 +55,18 @@ def small(seed: int, task: Pair | None = None) -> Shape:
     workload, fault = task
     faults = frozenset([fault] if fault else [])
     nodes = max(shape.nodes, _NODES_MIN)
-    return attrs.evolve(
+    chosen = workload_called(workload)
+    shape = attrs.evolve(
         shape,
         nodes=nodes,
         workload=workload,
         faults=faults,
         first=fault,
         intensity=1.0,
-        appendonly=shape.appendonly or workload_called(workload).logs,
+        appendonly=shape.appendonly or chosen.logs,
         fault_s=_FAULTS_AWAY_S if fault in ("one_away", "one_clock") else _FAULTS_S,
     )
+    return with_processes(World(seed), shape) if chosen.processes else shape
 
 
 @cache

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from disque_tx.core.delivery.holders import wins
 from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, NOWHERE
+from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.queues.endings import EXPIRED, Endings
+from disque_tx.core.tables.table import REPAIRED, SharedTable
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, NOREPLY
 from disque_tx.messages.bustypes import GOTJOB, KEY_COPY, WORKING
 from disque_tx.messages.events import NO_REASON
 from disque_tx.messages.keys import FREE, GRANTED, HELD, LAST
 from disque_tx.messages.records import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
+from disque_tx.messages.tables import Register
 from disque_tx.wire.bus.bulk import HotMessages
 
 _MINUTES: Final = 60_000
@@ -632,3 +635,65 @@ def believe_keys(right: Any) -> Any:
                     self._conflicts._lost(found.job_id, entry.job_id, True)
 
     return receive
+
+
+def ask_when_full(right: Any) -> Any:
+    """Other nodes are asked as if no memory were used."""
+
+    def ask(self: Any, *args: Any) -> None:
+        memory, self._memory = self._memory, Memory()
+        right(self, *args)
+        self._memory = memory
+
+    return ask
+
+
+def refuse_returns(right: Any) -> Any:
+    """What returns a job to its queue is refused like what adds one."""
+
+    def make(self: Any, name: bytes, arity: int, flags: str, handler: Any) -> None:
+        right(self, name, arity, flags.replace("returns", ""), handler)
+
+    return make
+
+
+def keep_tables(right: Any) -> Any:
+    """The shared tables of a node that ended for good stay."""
+
+    def files(nodes_path: str, log_path: str) -> list[str]:
+        paths: list[str] = right(nodes_path, log_path)
+        return [path for path in paths if not path.endswith((".policies", ".schedules"))]
+
+    return files
+
+
+def by_counter_alone(right: Any) -> Any:
+    """The generation of a register does not count."""
+
+    def is_later(register: Any, other: Any) -> bool:
+        mine = (register.counter, register.node, register.deleted_s, register.value)
+        return mine > (other.counter, other.node, other.deleted_s, other.value)
+
+    return is_later
+
+
+def renumber_alone(right: Any) -> Any:
+    """A repaired schedule begins where it began at first."""
+    return SharedTable.renumbered
+
+
+def delete_by_repair(right: Any) -> Any:
+    """A repair takes every register for a deletion."""
+
+    def renumbered(self: Any, register: Any, wall_s: int) -> Any:
+        return Register(
+            register.pattern,
+            register.name,
+            b"",
+            REPAIRED,
+            register.node,
+            wall_s,
+            generation=self.registers.generation + 1,
+        )
+
+    return renumbered

@@ -12,7 +12,7 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 
 from disque_tx.client import Refused, TooLate
-from disque_tx.client.heartbeats import renewal_s
+from disque_tx.client.leases import renewal_s
 from disque_tx.client.options import AddOptions
 from disque_tx.worker import (
     AllSlotsLost,

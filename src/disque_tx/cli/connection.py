@@ -129,16 +129,9 @@ def _wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.S
         read. ``ssl.SSLError`` is one.
     """
     # Only this needs the module, and a one-shot command must start fast.
-    import ssl
+    from disque_tx.client.encryption import ssl_context
 
-    context = ssl.create_default_context(cafile=tls.ca_file)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = tls.verify and tls.check_hostname
-    if not tls.verify:
-        context.verify_mode = ssl.CERT_NONE
-    if tls.certificate_file is not None:
-        context.load_cert_chain(tls.certificate_file, tls.key_file)
-    return context.wrap_socket(sock, server_hostname=sni or host)
+    return ssl_context(tls).wrap_socket(sock, server_hostname=sni or host)
 
 
 def encode(args: list[bytes]) -> bytes:

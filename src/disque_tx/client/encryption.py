@@ -1,4 +1,5 @@
-"""TLS for the clients that use Python's own; the Twisted client has :mod:`client.tx.tls`."""
+"""TLS for the clients and programs that use Python's own; the Twisted client has
+:mod:`disque_tx.client.tx.tls`."""
 
 from __future__ import annotations
 

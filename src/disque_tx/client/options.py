@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
 
+from disque_tx.client.addresses import Seeds, seeds
 from disque_tx.client.values import JobDetails
 
 #: The end of a job ID: TTL in whole minutes, odd if the job may be delivered again
@@ -33,11 +34,6 @@ class TLS:
     check_hostname: bool = True
 
 
-def tls_options(tls: bool | TLS) -> TLS | None:
-    """A client's ``tls`` argument as options: ``None`` for no TLS, ``True`` for the defaults."""
-    return (TLS() if tls else None) if isinstance(tls, bool) else tls
-
-
 @attrs.frozen
 class ConnectionOptions:
     """Options of all connections of a client.
@@ -52,6 +48,35 @@ class ConnectionOptions:
     timeout_s: float = 5.0
     protocol: int = 2
     name: str | None = None
+
+
+@attrs.frozen
+class Target:
+    """The cluster that a client connects to. ``discover``: use the nodes that HELLO lists, too."""
+
+    seeds: Seeds
+    options: ConnectionOptions
+    discover: bool
+
+    @classmethod
+    def of(
+        cls,
+        addresses: str | Iterable[str],
+        password: str | None,
+        tls: bool | TLS,
+        timeout_s: float,
+        discover: bool | None,
+        protocol: int = 2,
+    ) -> Target:
+        """From the arguments of a client. By default, nodes are not discovered with TLS, because
+        HELLO does not list its ports.
+
+        :raises BadAddress: if an address is not valid.
+        """
+        found = seeds(addresses)
+        encryption = (TLS() if tls else None) if isinstance(tls, bool) else tls
+        options = ConnectionOptions(password or found.password, encryption, timeout_s, protocol)
+        return cls(found, options, encryption is None if discover is None else discover)
 
 
 # One is made for every job that is added: without slots, freezing costs a third less.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import attrs
 
-from disque_tx.client.addresses import Address
-
 
 @attrs.frozen
 class Job:
@@ -125,36 +123,3 @@ class Publication:
 
     jobs: dict[str, str]
     unseen: tuple[str, ...]
-
-
-class Delivered:
-    """A job delivered to this program. Unless it is acknowledged, it is delivered again, here or
-    elsewhere, when its RETRY is over.
-
-    ``address``: of the node that delivered it. Requests about the job go there, or to another node
-    if that one cannot be reached.
-    """
-
-    __slots__ = ("address", "job")
-
-    def __init__(self, address: Address, job: Job) -> None:
-        self.address = address
-        self.job = job
-
-    def __repr__(self) -> str:
-        return f"<TakenJob {self.id} of queue {self.queue!r}>"
-
-    @property
-    def data(self) -> bytes:
-        """The body as passed to ``enqueue``; text is UTF-8."""
-        return self.job.body
-
-    @property
-    def id(self) -> str:
-        """The job's ID."""
-        return self.job.id
-
-    @property
-    def queue(self) -> str:
-        """The queue it came from."""
-        return self.job.queue

@@ -62,8 +62,7 @@ class Node:
     share."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
-        state = State(membership, random)
-        self.state = state
+        self.state = state = State(membership, random)
         self.turn = state.turn
         self.membership = membership
         self.random = random
@@ -320,10 +319,8 @@ class Node:
     def finish(self) -> None:
         """The turn ends, and nothing more is executed in it: give jobs to other nodes, and tell
         them what is wanted here."""
-        if self.supplying.has_news():
-            self.supplying.finish()
-        if self.demanding.has_news():
-            self.demanding.finish()
+        self.supplying.finish()
+        self.demanding.finish()
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""

@@ -1,17 +1,8 @@
 """Leases of jobs that a framework holds: they live as long as its process.
 
-1. RETRY starts when a job is queued, and GETJOB does not restart it: that of a job that waited may
-   be over a moment after its delivery. So each job gets a heartbeat (WORKING) at once, which
-   restarts RETRY and answers with it. Until it arrives, a few milliseconds, the job can be
-   delivered to another worker, too.
-2. From then on a heartbeat is sent when :func:`renewal_s` says, counted from the last one.
-3. One that got no answer is repeated after a tenth of RETRY, 0.2 s at least.
-4. After one that was refused no more are sent, and the task goes on. If half of its TTL is over, it
-   may be delivered to another worker meanwhile, which is logged. If the job is acknowledged, or no
-   node knows it any more, it is done.
-5. A job with RETRY 0 is never delivered again, and gets no more heartbeats, either.
-6. WORKING takes a job out of its queue. So a job is given back (NACK) only when no heartbeat for it
-   is under way: it would arrive after the NACK, and the job be gone until its RETRY is over.
+The rules are those of :mod:`disque_tx.client.leases`. Each job gets its first heartbeat at once;
+until it arrives, a few milliseconds, the job can be delivered to another worker, too. The task goes
+on when its lease ends.
 
 One thread sends the heartbeats of all jobs of a process, many in one round trip, whatever the
 framework is busy with.
@@ -28,29 +19,26 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import attrs
-
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.errors import AlreadyAcknowledged, ClientError, TooLate, UnknownJob
-from disque_tx.client.heartbeats import renewal_s
+from disque_tx.client.errors import ClientError, TooLate, UnknownJob
+from disque_tx.client.leases import Lease
 from disque_tx.client.requests import encoding as requests
 
-_AGAIN_S_MIN: Final = 0.2
-_PART_AFTER_ERROR: Final = 0.1
 #: How long a heartbeat may be under way before a job is given back nevertheless.
 _ANSWER_S: Final = 10.0
 _LOG: Final = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
-class _Held:
-    """A job that is held. ``retry_s``: ``None`` until a heartbeat was answered."""
+class _Held(Lease):
+    """A job that is held. ``address``: of the node that delivered it."""
 
-    id: str
-    address: Address
-    retry_s: int | None = None
-    released: bool = False
+    __slots__ = ("address", "id")
+
+    def __init__(self, job_id: str, address: Address, due_s: float) -> None:
+        super().__init__(due_s)
+        self.id = job_id
+        self.address = address
 
 
 class Leases:
@@ -85,8 +73,8 @@ class Leases:
         due_s = self._now_s()
         with self._changed:
             for job_id, address in jobs:
-                held = self._held[job_id] = _Held(job_id, address)
-                self._schedule(held, due_s)
+                held = self._held[job_id] = _Held(job_id, address, due_s)
+                self._schedule(held)
             if self._thread is None and self._held:
                 self._stopping = False
                 self._thread = threading.Thread(target=self._run, name="disque-leases", daemon=True)
@@ -113,7 +101,7 @@ class Leases:
     def _release(self, job_id: str) -> None:
         held = self._held.pop(job_id, None)
         if held is not None:
-            held.released = True
+            held.release()
 
     def holds(self, job_id: str) -> bool:
         """Whether heartbeats are sent for the job."""
@@ -127,7 +115,7 @@ class Leases:
         with self._changed:
             self._stopping = True
             for held in self._held.values():
-                held.released = True  # one whose heartbeat is under way is not renewed after it
+                held.release()  # one whose heartbeat is under way is not renewed after it
             self._held.clear()
             self._due.clear()
             thread, self._thread = self._thread, None
@@ -162,9 +150,9 @@ class Leases:
     def _take_due(self) -> list[_Held]:
         now_s = self._now_s()
         batch = []
-        while self._due and (self._due[0][0] <= now_s or self._due[0][2].released):
+        while self._due and (self._due[0][0] <= now_s or self._due[0][2].over):
             held = heapq.heappop(self._due)[2]
-            if not held.released:
+            if not held.over:
                 batch.append(held)
         self._sending.update(held.id for held in batch)
         return batch
@@ -187,24 +175,18 @@ class Leases:
                     self._answered(held, answer, sent_s)
 
     def _answered(self, held: _Held, answer: int | ClientError, sent_s: float) -> None:
-        if held.released:
-            return
-        if isinstance(answer, TooLate | UnknownJob | AlreadyAcknowledged):
+        if held.heard(answer, sent_s, self._now_s()):
             level = logging.WARNING if isinstance(answer, TooLate) else logging.DEBUG
             _LOG.log(level, "The lease of job %s ends: %s", held.id, answer)
             del self._held[held.id]
-            held.released = True
         elif isinstance(answer, ClientError):
             _LOG.debug("The lease of job %s could not be renewed: %s", held.id, answer)
-            pause_s = max(_AGAIN_S_MIN, (held.retry_s or 0) * _PART_AFTER_ERROR)
-            self._schedule(held, self._now_s() + pause_s)
-        elif answer:
-            held.retry_s = answer
-            self._schedule(held, sent_s + renewal_s(answer))
+        self._schedule(held)
 
-    def _schedule(self, held: _Held, due_s: float) -> None:
-        self._count += 1
-        heapq.heappush(self._due, (due_s, self._count, held))
+    def _schedule(self, held: _Held) -> None:
+        if held.due_s is not None:
+            self._count += 1
+            heapq.heappush(self._due, (held.due_s, self._count, held))
 
 
 def _is_unknown(answer: int | ClientError) -> bool:

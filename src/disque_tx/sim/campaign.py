@@ -164,6 +164,8 @@ def smaller(shape: Shape) -> Iterator[Shape]:
         yield attrs.evolve(shape, password=False)
     if shape.hosts:
         yield attrs.evolve(shape, hosts=0)
+    if shape.everything:
+        yield attrs.evolve(shape, everything=False)
     if shape.appendonly:
         yield attrs.evolve(shape, appendonly=False)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.messages.records import ACKED
 from disque_tx.sim.actors.actors import Actor, Consumer, Producer
 from disque_tx.sim.actors.healing import Healing
@@ -18,6 +19,7 @@ from disque_tx.sim.actors.operator import Operator, Stranger
 from disque_tx.sim.actors.overview import EndingsWatcher, QueueFlusher
 from disque_tx.sim.actors.policies import PolicyOperator, tables_differ
 from disque_tx.sim.actors.schedules import schedule_actors
+from disque_tx.sim.actors.tables import LastRepair, TableOperator
 from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.stage.shape import Shape
 from disque_tx.sim.stage.stage import Stage
@@ -44,6 +46,7 @@ class SimulatedRun(Stage):
         self.checkers = checkers
         self.actors: list[Actor] = []
         self.verdicts: dict[str, list[str]] = {}
+        self.last_repair: LastRepair | None = None
 
     def execute(self, drain_s: int = DRAIN_S_MAX) -> list[str]:
         """All of it; returns the breaches, none when all promises were kept.
@@ -94,6 +97,11 @@ class SimulatedRun(Stage):
             self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
         if workload.flushes:
             self.actors.append(QueueFlusher(self, "flusher", workload))
+        able = [machine for machine in self.machines if machine.settings.features & CAN_TABLES]
+        if workload.tables:
+            self.actors.append(TableOperator(self, "tables", workload))
+        if workload.repairs and able:
+            self.last_repair = LastRepair(self, able)
         self.actors += schedule_actors(self)
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
@@ -101,6 +109,8 @@ class SimulatedRun(Stage):
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""
         if tables_differ(self) or not self.history.schedules.ended:
+            return True
+        if self.last_repair is not None and not self.last_repair.over:
             return True
         for machine in self.machines:
             process = machine.process

@@ -1,1 +1,1 @@
-"""Text of the protocol: quoting, patterns."""
+"""Text of the protocol: quoting, patterns, dead letters."""

@@ -106,6 +106,18 @@ class ConnectingTests(AsyncTestCase):
         self.assertNotIn("hunter2", str(error))
         self.assertEqual([[b"AUTH", b"hunter2"]], node.requests)
 
+    def test_auth(self) -> None:
+        """A password is used from now on, and a wrong one is reported at once."""
+        node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=PONG)
+
+        async def use(client: Disque) -> None:
+            await client.ping()
+            await client.auth("right")
+            self.assertEqual(["PING", "AUTH", "PING"], node.commands())
+            await client.auth("wrong")
+
+        self.assertRaises(AuthenticationRefused, self.run_client, use, node)
+
     def test_bad_address(self) -> None:
         """A mistake in an address is found before anything is sent."""
         self.assertRaises(BadAddress, Disque, "host:0")

@@ -7,9 +7,9 @@ import sys
 
 import disque_tx
 from disque_tx import Disque
-from disque_tx.client import OutcomeUnknown, PublicationIncomplete
+from disque_tx.client import AuthenticationRefused, OutcomeUnknown, PublicationIncomplete
 from tests.acceptance.daemon import environment
-from tests.client.blocking.test_session import ADDED, SessionTestCase
+from tests.client.blocking.test_session import ADDED, PONG, SessionTestCase
 from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, array, bulk, job
 
 
@@ -47,6 +47,15 @@ class ShortFormTests(SessionTestCase):
         self.assertIs(True, delivered.nack(delay_s=0.25, reason="x" * 2_000))
         self.assertEqual([b"NACK", b"DELAY", b"0.250", b"REASON"], node.requests[-1][:4])
         self.assertEqual(1_024, len(node.requests[-1][4]))
+
+    def test_auth(self) -> None:
+        """A password is used from now on, and a wrong one is reported at once."""
+        node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=PONG)
+        client = self.client(node)
+        client.ping()
+        client.auth("right")
+        self.assertEqual(["PING", "AUTH", "PING"], node.commands())
+        self.assertRaises(AuthenticationRefused, client.auth, "wrong")
 
     def test_nack_to_an_original(self) -> None:
         """A node of the original takes options for IDs: it gets a plain NACK, and the job is

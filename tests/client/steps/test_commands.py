@@ -1,17 +1,28 @@
-"""All clients have the same commands, described in one place."""
+"""All clients have the same methods, described in one place."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, assert_type
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import DisqueClient, aio
-from disque_tx.client.blocking import Disque
+from disque_tx import client as tx
+from disque_tx.client import aio, blocking
 from disque_tx.client.requests import adding, scans
 from disque_tx.client.requests import encoding as requests
-from disque_tx.client.steps.commands import WAIT_MS_MAX, Commands, Wait, whole_ms
-from tests.client.scripted import FakeTime
+from disque_tx.client.values import JobDetails
+
+_CLIENTS: tuple[Any, ...] = (blocking.Disque, aio.Disque, tx.DisqueClient)
+_JOBS: tuple[Any, ...] = (blocking.TakenJob, aio.TakenJob, tx.TakenJob)
+
+
+def public(kind: Any) -> dict[str, Any]:
+    """The methods that programs call."""
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return {name: method for name, method in found if not name.startswith("_")}
 
 
 class DescriptionTests(SynchronousTestCase):
@@ -19,39 +30,48 @@ class DescriptionTests(SynchronousTestCase):
 
     def test_parameters(self) -> None:
         """A method shows the parameters of its command, not those of its implementation."""
-        for client in (Disque, DisqueClient, aio.Disque):
+        for client in _CLIENTS:
             for request in (adding.add_job, requests.ack_jobs, scans.queue_scan, requests.pause):
                 of_request = inspect.signature(request)
                 of_method = inspect.signature(getattr(client(), request.__name__))
                 self.assertEqual(list(of_request.parameters), list(of_method.parameters), request)
 
+    def test_results(self) -> None:
+        """A method shows what a program gets, not what the client is told to do."""
+        for client in _CLIENTS:
+            shown = {name: inspect.signature(method) for name, method in public(client).items()}
+            names = ("ack_jobs", "take", "queue_scan", "address", "queue_stat")
+            expected = ["int", "list[TakenJob]", "Iterator[str]", "Address", "QueueStat | None"]
+            self.assertEqual(expected, [shown[name].return_annotation for name in names])
+
     def test_documented(self) -> None:
-        """Every command has a docstring, and its own name."""
-        for name, method in vars(Commands).items():
-            if not name.startswith("_"):
+        """Every method has a docstring, its own name and a parameter for the object."""
+        for kind in (*_CLIENTS, *_JOBS):
+            for name, method in public(kind).items():
                 self.assertEqual(name, method.__name__)
                 self.assertTrue(method.__doc__, name)
+                self.assertEqual("self", next(iter(inspect.signature(method).parameters)), name)
+
+    def test_same(self) -> None:
+        """Who knows one client, knows the methods and parameters of the others."""
+        for kinds in (_CLIENTS, _JOBS):
+            first, *others = (
+                {name: inspect.signature(m) for name, m in public(kind).items()} for kind in kinds
+            )
+            for other in others:
+                common = first.keys() & other.keys()
+                self.assertEqual({n: first[n] for n in common}, {n: other[n] for n in common})
+        self.assertEqual([set(public(_JOBS[0]))] * 2, [set(public(kind)) for kind in _JOBS[1:]])
 
 
-class WaitTests(SynchronousTestCase):
-    """A long wait that consists of shorter ones."""
-
-    def test_limited(self) -> None:
-        """The parts add up to the whole timeout, and then the wait ends."""
-        time = FakeTime()
-        wait, parts_ms = Wait(time.now_s, 25_000), []
-        while part_ms := wait.next_ms():
-            parts_ms.append(part_ms)
-            time.s += part_ms / 1000
-        self.assertEqual([WAIT_MS_MAX, WAIT_MS_MAX, 5000], parts_ms)
-
-    def test_for_ever(self) -> None:
-        """A wait without a timeout never ends."""
-        time = FakeTime()
-        wait = Wait(time.now_s, 0)
-        time.s += 1e9
-        self.assertEqual(WAIT_MS_MAX, wait.next_ms())
-
-    def test_whole_ms(self) -> None:
-        """A very short timeout is not rounded to 0, which would mean no timeout."""
-        self.assertEqual([0, 1500, 1], [whole_ms(None), whole_ms(1.5), whole_ms(0.0001)])
+async def check_types(own: blocking.Disque, awaited: aio.Disque, deferred: tx.DisqueClient) -> None:
+    """Not called: mypy reads what each kind of client returns."""
+    assert_type(own.dequeue("q"), blocking.TakenJob | None)
+    assert_type(own.take("q")[0].ack(), bool)
+    assert_type(own.queue_scan(), Iterator[str])
+    assert_type(await awaited.dequeue("q"), aio.TakenJob | None)
+    assert_type(await (await awaited.take("q"))[0].show(), JobDetails | None)
+    assert_type(awaited.queue_scan(), AsyncIterator[str])
+    assert_type(deferred.dequeue("q"), Deferred[tx.TakenJob | None])
+    assert_type((await deferred.take("q"))[0].working(), Deferred[int])
+    assert_type(deferred.jobs("q"), AsyncIterator[tx.TakenJob])

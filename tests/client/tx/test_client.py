@@ -8,7 +8,7 @@ import sys
 
 import disque_tx.client
 from disque_tx.client import BadAddress, DisqueClient, PublicationIncomplete, TakenJob
-from disque_tx.client.errors import ConnectionLost, OutcomeUnknown
+from disque_tx.client.errors import AuthenticationRefused, ConnectionLost, OutcomeUnknown
 from tests.acceptance.daemon import environment
 from tests.client.blocking.test_client import subscriptions
 from tests.client.blocking.test_session import ADDED, PONG
@@ -87,6 +87,15 @@ class ShortFormTests(NetworkTestCase):
         self.assertEqual(0, self.result(client.ack_taken([])))
         nodes[1].answer("NACK", HANG_UP)
         self.failure(client.nack_taken(jobs), OutcomeUnknown)
+
+    def test_auth(self) -> None:
+        """A password is used from now on, and a wrong one is reported at once."""
+        node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=PONG)
+        client = self.client(node)
+        self.result(client.ping())
+        self.result(client.auth("right"))
+        self.assertEqual(["PING", "AUTH", "PING"], node.commands())
+        self.failure(client.auth("wrong"), AuthenticationRefused)
 
     def test_nack_to_an_original(self) -> None:
         """A node of the original takes options for IDs: it gets a plain NACK."""

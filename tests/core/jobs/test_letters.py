@@ -6,13 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.jobs.letters import (
-    is_letter,
-    letter_body,
-    letter_outline,
-    letter_reason,
-    read_letter,
-)
+from disque_tx.core.jobs.letters import is_letter, letter_body, read_letter
 from disque_tx.worker.settling.deadletters import Letter
 from tests.core.bench import ME, UNIX_S, make_job
 
@@ -83,36 +77,3 @@ class ReadLetterTests(SynchronousTestCase):
         letter = read_letter(self.letter(retry_s=-1, ttl_s=2**70, replicate=True))
         assert letter is not None
         self.assertEqual((-1, 0, 0), (letter.retry_s, letter.ttl_s, letter.replicate))
-
-
-class ReasonTests(SynchronousTestCase):
-    """The reason is read by the way, for many letters."""
-
-    def reason(self, body: bytes) -> bytes:
-        return letter_reason(letter_outline(body))
-
-    def test_body_is_skipped(self) -> None:
-        """A letter about a job of any size is read as fast as any, and by its own reason, whatever
-        that says."""
-        job = make_job(1)
-        job.body = b"x" * 5_000_000
-        for reason in (b"timeout", b'"body": "', b'\\"body": "\\', b'{"version": 2}'):
-            letter = letter_body(job, reason, ME, True, UNIX_S)
-            self.assertLess(len(letter_outline(letter)), 1_000)
-            self.assertEqual(reason, self.reason(letter))
-
-    def test_not_utf8(self) -> None:
-        """A reason whose bytes are not UTF-8 is found by these bytes, as it was given."""
-        for reason in (b"caf\xe9", b"\xff\xfe", "\u00e4".encode()):
-            letter = letter_body(make_job(1), reason, ME, True, UNIX_S)
-            self.assertEqual(reason, self.reason(letter))
-        foreign = b'{"version": 2, "reason": "\\ud800"}'
-        self.assertEqual(b"\xed\xa0\x80", self.reason(foreign))
-
-    def test_anything_else(self) -> None:
-        """What is no letter has no reason, and neither has one that is made to be slow."""
-        slow = b'{"version": 2, "reason": "x", "history": [' + b"0," * 500_000 + b"0]}"
-        for body in (b"", b"x", b'{"version": 2', slow, b'{"version":' + b"[" * 60_000):
-            self.assertEqual(b"", self.reason(body))
-        self.assertEqual(b"x", self.reason(b'{"version":2,"body":"QQ==","reason":"x"}'))
-        self.assertEqual(b"x", self.reason(b'{"version":2,"reason":"x","body": "\\"", "a": ""}'))

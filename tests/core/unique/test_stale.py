@@ -115,6 +115,29 @@ class ReturningTests(KeyCase):
         self.cluster.run(3_000)
         self.check_kept(second, B)
 
+    def test_maker_deleted_it(self) -> None:
+        """A key is free when its job is acknowledged at another holder, after DELJOB at the node
+        that made the job."""
+        first = self.add_all(C, replicate=3, retry_s=300)
+        self.cluster.up[C].delete(first)
+        self.cluster.run(5_000)
+        self.assertEqual((first[0], 0), self.add(B, _NAMES[0], replicate=2, retry_s=300))
+        self.acknowledge(A, first)
+        self.cluster.run(100)
+        self.add_all(B, replicate=2, retry_s=300)
+
+    def test_maker_has_forgotten_it(self) -> None:
+        """So it is when the node that made the job was started again and knows nothing of it."""
+        first = self.add_all(C, replicate=3, retry_s=300)
+        self.cluster.kill(C)
+        self.cluster.run(100)
+        self.cluster.start(C)
+        self.cluster.heal()
+        self.cluster.run(5_000)
+        self.acknowledge(A, first)
+        self.cluster.run(100)
+        self.add_all(B, replicate=2, retry_s=300)
+
     def test_maker_vanishes_afterwards(self) -> None:
         """So it is when the node that made the job did not get the acknowledgement, and was found
         to be away only then."""

@@ -193,19 +193,3 @@ class LeftoverTests(SynchronousTestCase):
             ["disque.aof", "disque.aof.queued"],
             sorted(path.name for path in (self.folder / "process-2").iterdir()),
         )
-
-    def test_emptying(self) -> None:
-        """A process may end when it was empty twice, and the others know the nodes it knows."""
-        emptying = leftovers.Emptying(0.0)
-        others = [{"nodes": 4}, {"nodes": 3}]
-        self.assertFalse(emptying.may_end({"work": 1, "nodes": 4}, others, 1.0))
-        self.assertFalse(emptying.may_end({"work": 0, "nodes": 4}, others, 2.0))
-        self.assertFalse(emptying.may_end({"work": 0, "nodes": 4}, others, 3.0))
-        self.assertTrue(emptying.may_end({"work": 0, "nodes": 3}, others, 4.0))
-
-    def test_others_never_learn(self) -> None:
-        """A node that only the former process knows does not keep it forever."""
-        emptying = leftovers.Emptying(0.0)
-        for now_s in (1.0, 2.0):
-            self.assertFalse(emptying.may_end({"work": 0, "nodes": 9}, [{"nodes": 2}], now_s))
-        self.assertTrue(emptying.may_end({"work": 0, "nodes": 9}, [{"nodes": 2}], 20.0))

@@ -11,7 +11,7 @@ from disque_tx.sim.checkers.keys import (
     OneJobPerKey,
     OneLivingJobPerKey,
 )
-from disque_tx.sim.stage.history import Added, JobRequest, NamedJob, RecordedDelivery
+from disque_tx.sim.stage.history import Added, JobRequest, NamedJob, RecordedDelivery, SeenLetter
 from disque_tx.sim.stage.workloads import workload_called
 from tests.sim.checkers.bench import HERE, CheckerCase, S
 
@@ -223,3 +223,20 @@ class OneLivingTests(ReusedKeyCase):
         self.assertEqual(1, self.found(OneLivingJobPerKey()))
         self.acknowledge(b"1", 20)
         self.assertEqual(0, self.found(OneLivingJobPerKey()))
+
+    def test_ended(self) -> None:
+        """A job whose life is over, that a client deleted, or of which there is a dead letter does
+        not live."""
+        self.add(b"1", 10)
+        self.add(b"2", 30)
+        first = self.history.added[b"1"]
+        first.ttl_s, before = 5, first.ttl_s
+        self.assertEqual(0, self.found(OneLivingJobPerKey()))
+        first.ttl_s = before
+        self.history.letters.append(SeenLetter(first.job_id, b"1"))
+        self.assertEqual(0, self.found(OneLivingJobPerKey()))
+        self.history.letters.clear()
+        self.history.job_requests.append(JobRequest(b"DELJOB", first.job_id, HERE, 20 * S))
+        self.assertEqual(0, self.found(OneLivingJobPerKey()))
+        self.history.job_requests.clear()
+        self.assertEqual(1, self.found(OneLivingJobPerKey()))

@@ -26,7 +26,7 @@ class Caller:
         self._world = cluster.world
         self._reader = hiredis.Reader()
         self._connections: list[SimConnection] = []
-        cluster.network.connect(b"client", machine.ip, PORT, self._up, self._failed)
+        cluster.network.connect(b"client", machine.ip, machine.port, self._up, self._failed)
         self._world.run_for(10_000)
 
     def _up(self, connection: SimConnection) -> None:

@@ -53,6 +53,39 @@ class ShapeTests(SynchronousTestCase):
         ]
         self.assertGreaterEqual(len(found), 10)
 
+    def test_everything(self) -> None:
+        """Clients of all clusters with seeds from 2000 on, and of the group for that, use
+        schedules, dead letters, patterns and limits, and keys where they can be kept; nodes are
+        restarted, stopped and cut off meanwhile."""
+        for first in (2_000, 8_000_000):
+            faults: set[str] = set()
+            for seed in range(first, first + 100):
+                run = checked_run(seed)
+                workload = run.workload
+                self.assertTrue(workload.schedules and workload.match > 0, seed)
+                self.assertEqual(run.shape.nodes >= 3, workload.key_pool > 0, seed)
+                names = {name for _, name, _ in workload.policies}
+                wanted = {b"max-deliveries", b"dead-queue", b"retry-delay", b"rate"}
+                if 0 not in workload.retry_s:
+                    wanted.add(b"concurrency")
+                self.assertLessEqual(wanted, names, seed)
+                faults |= run.shape.faults
+            self.assertLessEqual({"restart", "kill", "pause", "partition"}, faults)
+        self.assertEqual(
+            (0, False), (checked_run(1_999).workload.key_pool, checked_run(1).workload.schedules)
+        )
+
+    def test_processes(self) -> None:
+        """Daemons of several processes have their machines for themselves, and all have the same
+        number of them."""
+        for seed in range(11_000_000, 11_000_010):
+            run = checked_run(seed)
+            sizes = {len(daemon.members) for daemon in run.plan.daemons}
+            self.assertEqual(1, len(sizes))
+            self.assertIn(sizes.pop(), (2, 3))
+            hosts = [{m.host for m in daemon.members} for daemon in run.plan.daemons]
+            self.assertEqual(run.shape.hosts, len(set().union(*hosts)))
+
     def test_passwords(self) -> None:
         """Some clusters require a password, and some leaving nodes do not return."""
         shapes = [draw_shape(World(seed)) for seed in range(1, 101)]

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from disque_tx.client import BrokenReply
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.source.leases import Heartbeat, SourceLeases
-from tests.client.scripted import ScriptedNode
+from tests.client.scripted import FakeTime, ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 
 _LATE = b"-TOOLATE Half of job TTL already elapsed\r\n"
@@ -24,14 +25,24 @@ class LeasesTests(NodesTestCase):
         node.requests.clear()
         return ids
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.time = FakeTime()
+
+    def leases(self) -> SourceLeases:
+        """Leases by the clock of the test."""
+        return SourceLeases(self.time.now_s)
+
     def test_shortest_retry(self) -> None:
-        """Leases are renewed three times within the shortest RETRY of the batch; jobs with RETRY 0
-        need no renewal."""
+        """Leases are renewed before the shortest RETRY of the batch is over; jobs with RETRY 0 need
+        no renewal."""
         node = self.node(WORKING=[b":60\r\n", b":6\r\n", b":0\r\n", b":60\r\n"])
         servers = self.servers(node)
-        leases = SourceLeases()
+        leases = self.leases()
         leases.replace({address_of(node): IDS[:3]}, servers)
-        self.assertEqual(2.0, leases.interval_s)
+        self.assertEqual(4.0, leases.wait_s())
+        self.time.s += 1.5
+        self.assertEqual(2.5, leases.wait_s())
         self.renewed(node)
         leases.renew(servers)
         self.assertEqual([job_id.encode() for job_id in IDS[:2]], self.renewed(node))
@@ -39,18 +50,18 @@ class LeasesTests(NodesTestCase):
     def test_nothing_to_renew(self) -> None:
         """Without jobs, or only with RETRY 0, there are no renewals."""
         node = self.node(WORKING=b":0\r\n")
-        leases = SourceLeases()
+        leases = self.leases()
         leases.replace({address_of(node): IDS[:2]}, self.servers(node))
-        self.assertIsNone(leases.interval_s)
+        self.assertIsNone(leases.wait_s())
         leases.replace({}, self.servers(node))
-        self.assertIsNone(leases.interval_s)
+        self.assertIsNone(leases.wait_s())
 
     def test_refused(self) -> None:
         """Jobs that are old, done or unknown are not renewed again; that they are old is logged
         once."""
         node = self.node(WORKING=[_LATE, GONE, b"-ACKED done\r\n", b":60\r\n", _LATE])
         servers = self.servers(node)
-        leases = SourceLeases()
+        leases = self.leases()
         with self.assertLogs("disque_tx.spark.source.leases", "WARNING") as logged:
             leases.replace({address_of(node): IDS[:4]}, servers)
             self.renewed(node)
@@ -60,23 +71,40 @@ class LeasesTests(NodesTestCase):
         self.assertIn("half of the TTL", logged.output[0])
 
     def test_node_down(self) -> None:
-        """After a node was down for a while, its jobs are renewed again."""
+        """While a node is down, its jobs are tried again soon, and from then on as before."""
         node = self.node(WORKING=b":60\r\n")
         servers = self.servers(node)
-        leases = SourceLeases()
+        leases = self.leases()
         leases.replace({address_of(node): IDS[:1]}, servers)
         node.answer("WORKING", b"<hang up>")
         leases.renew(servers)
-        self.assertEqual(20.0, leases.interval_s)
+        self.assertEqual(6.0, leases.wait_s())
         node.answer("WORKING", b":6\r\n")
         leases.renew(servers)
-        self.assertEqual(2.0, leases.interval_s)
+        self.assertEqual(4.0, leases.wait_s())
+
+    def test_one_of_two_nodes_down(self) -> None:
+        """The heartbeats of a node that is down are not put off by the answers of another one."""
+        one, two = self.node(WORKING=b":60\r\n"), self.node(WORKING=b"<hang up>")
+        leases = self.leases()
+        jobs = {address_of(one): IDS[:1], address_of(two): IDS[1:2]}
+        one.answer("WORKING", b":60\r\n", GONE)
+        self.assertEqual({IDS[1]}, leases.replace(jobs, self.servers(one, two)))
+        self.assertEqual(6.0, leases.wait_s())
+
+    def test_error(self) -> None:
+        """After a round that failed, the next one is not made at once, again and again."""
+        node = self.node(WORKING=b"+what\r\n")
+        leases = self.leases()
+        servers = self.servers(node)
+        self.assertRaises(BrokenReply, leases.replace, {address_of(node): IDS[:1]}, servers)
+        self.assertAlmostEqual(0.2, leases.wait_s() or 0.0)
 
     def test_next_batch_during_renewal(self) -> None:
         """When the next batch begins during a renewal, which runs in another thread, the jobs of
         the last one are not renewed again."""
         node = self.node(WORKING=b":60\r\n")
-        leases = SourceLeases()
+        leases = self.leases()
         leases.replace({address_of(node): IDS[:1]}, self.servers(node))
         leases.renew(
             Overtaken(
@@ -87,7 +115,7 @@ class LeasesTests(NodesTestCase):
         leases.renew(self.servers(node))
         self.assertEqual([job_id.encode() for job_id in IDS[1:3]], self.renewed(node))
         leases.renew(Overtaken(node, lambda: leases.replace({}, self.servers(node))))
-        self.assertIsNone(leases.interval_s)
+        self.assertIsNone(leases.wait_s())
 
 
 class HeartbeatTests(NodesTestCase):
@@ -100,7 +128,6 @@ class HeartbeatTests(NodesTestCase):
         for fails in (False, True):
             leases, servers = Failing(fails), self.servers(node)
             leases.replace({address_of(node): IDS[:1]}, servers)
-            leases.interval_s = 0
             heartbeat = Heartbeat(leases, lambda servers=servers: servers)  # type: ignore[misc]
             leases.renewed.wait()
             heartbeat.stop()
@@ -112,7 +139,6 @@ class HeartbeatTests(NodesTestCase):
         node = self.node(WORKING=[b":60\r\n", b"-NOAUTH Authentication required.\r\n", b":60\r\n"])
         leases, servers = Failing(False), self.servers(node)
         leases.replace({address_of(node): IDS[:1]}, servers)
-        leases.interval_s = 0
         heartbeat = Heartbeat(leases, lambda: servers)
         while len(node.requests) < 3:
             leases.renewed.wait()
@@ -131,10 +157,13 @@ class Failing(SourceLeases):
         self._fails = fails
         self._first = True
 
+    def wait_s(self) -> float:
+        """No time at all."""
+        return 0.0
+
     def renew(self, servers: Servers) -> set[str]:
         """Renew, then fail."""
         away = super().renew(servers)
-        self.interval_s = 0
         if self._first:
             self._first = False
             return away

@@ -60,6 +60,7 @@ class AsyncSession:
         random: Random | None = None,
     ) -> None:
         tracing.activate()
+        self.now_s = time.monotonic
         self._nodes = Nodes(seeds.addresses, random or Random(), discover)
         self._options = options
         self._patience_s = patience_s
@@ -98,7 +99,7 @@ class AsyncSession:
 
     async def _execute(self, request: Request[_T]) -> tuple[Address, _T]:
         """See :meth:`request_located`."""
-        search = Search(time.monotonic, self._patience_s)
+        search = Search(self.now_s, self._patience_s)
         while True:
             shared = await self._connection_to_use(search)
             try:
@@ -112,15 +113,11 @@ class AsyncSession:
                 self._mark_failed(shared.address)
                 search.failed(refused.address, refused)
 
-    async def request_all(self, many: Sequence[Request[_T]]) -> list[_T]:
-        """Like :meth:`request_all_located`, but returns only the replies."""
-        return (await self.request_all_located(many))[1] if many else []
-
     async def request_all_located(self, many: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
-        """Execute requests at one node, in one round trip. The requests must be repeatable, and
-        must not wait; raises what :meth:`request` raises for the first that fails. Returns the
-        address of the node, and the replies."""
-        search = Search(time.monotonic, self._patience_s)
+        """Execute requests at one node, in one round trip. They must be repeatable, and must not
+        wait; raises what :meth:`request` raises for the first that fails. Returns the address of
+        the node, and the replies."""
+        search = Search(self.now_s, self._patience_s)
         while True:
             shared = await self._connection_to_use(search)
             sent = shared.send_all(many)
@@ -192,7 +189,7 @@ class AsyncSession:
 
     async def address(self) -> Address:
         """The current node; connects to one if there is none."""
-        search = Search(time.monotonic, self._patience_s)
+        search = Search(self.now_s, self._patience_s)
         return (await self._connection_to_use(search)).address
 
     async def addresses(self) -> list[Address]:
@@ -223,7 +220,7 @@ class AsyncSession:
 
     def follow(self, id_prefix: str) -> None:
         """Prefer the node whose ID begins with this, if it is known and usable."""
-        address = self._nodes.with_id_prefix(id_prefix, time.monotonic())
+        address = self._nodes.with_id_prefix(id_prefix, self.now_s())
         if address is not None:
             self._current = address
 
@@ -252,7 +249,7 @@ class AsyncSession:
         while True:
             address = self._current
             if address is None:
-                address, wait_s = self._nodes.pick(time.monotonic())
+                address, wait_s = self._nodes.pick(self.now_s())
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
             try:
@@ -263,7 +260,7 @@ class AsyncSession:
                 self._mark_failed(address)
                 search.failed(str(address), error)
                 continue
-            if not moved and self._nodes.has_better(address, time.monotonic()):
+            if not moved and self._nodes.has_better(address, self.now_s()):
                 moved, self._current = True, None
                 continue
             if self._current is None:
@@ -303,7 +300,7 @@ class AsyncSession:
 
     def _mark_failed(self, address: Address) -> None:
         """The node does not answer, leaves or loads; it may still answer what it was sent."""
-        self._nodes.failed(address, time.monotonic())
+        self._nodes.failed(address, self.now_s())
         if self._current == address:
             self._current = None
         for connection in self._idle.pop(address, []):

@@ -66,7 +66,7 @@ class BlockingSession:
     ) -> None:
         environment = environment or ClientEnvironment()
         tracing.activate()
-        self._now_s, self._sleep = environment.now_s, environment.sleep
+        self.now_s, self._sleep = environment.now_s, environment.sleep
         self._notify = environment.notify
         self._nodes = Nodes(seeds.addresses, environment.random, discover)
         self._options = options
@@ -101,10 +101,6 @@ class BlockingSession:
         span.answered(*found)
         return found
 
-    def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
-        """Like :meth:`request_all_located`, but returns only the replies."""
-        return self.request_all_located(requests)[1] if requests else []
-
     def request_all_located(self, requests: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
         """Execute requests at one node, in one round trip. The requests must be of one command,
         repeatable, and must not wait. Returns the address of the node, and the replies."""
@@ -114,7 +110,7 @@ class BlockingSession:
         self, request: Request[Any], call: Callable[[NodeConnection], _V]
     ) -> tuple[Address, _V]:
         """See :meth:`request_located`; ``call``: makes the request on a connection."""
-        search = Search(self._now_s, self._patience_s, self._notify)
+        search = Search(self.now_s, self._patience_s, self._notify)
         while True:
             connection = self._connection_to_use(search, fresh=not request.repeatable)
             try:
@@ -170,7 +166,7 @@ class BlockingSession:
     def address(self) -> Address:
         """The current node; connects to one if there is none."""
         if self._current is None:
-            search = Search(self._now_s, self._patience_s, self._notify)
+            search = Search(self.now_s, self._patience_s, self._notify)
             connection = self._connection_to_use(search, fresh=True)
             self._put_back(connection)
             return connection.address
@@ -191,7 +187,7 @@ class BlockingSession:
     def follow(self, id_prefix: str) -> None:
         """Prefer the node whose ID begins with this, if it is known and usable."""
         with self._lock:
-            address = self._nodes.with_id_prefix(id_prefix, self._now_s())
+            address = self._nodes.with_id_prefix(id_prefix, self.now_s())
             if address is not None:
                 self._current = address
 
@@ -231,7 +227,7 @@ class BlockingSession:
                 search.failed(str(address), error)
                 continue
             with self._lock:
-                if not moved and self._nodes.has_better(address, self._now_s()):
+                if not moved and self._nodes.has_better(address, self.now_s()):
                     moved, self._current = True, None
                     connection.close()
                     continue
@@ -240,7 +236,7 @@ class BlockingSession:
 
     def _pick(self) -> Address:
         with self._lock:
-            address, wait_s = self._nodes.pick(self._now_s())
+            address, wait_s = self._nodes.pick(self.now_s())
         if wait_s > 0:
             self._sleep(wait_s)
         return address
@@ -279,7 +275,7 @@ class BlockingSession:
     def _mark_failed(self, address: Address) -> None:
         """The node does not answer, leaves or loads: close the idle connections to it as well."""
         with self._lock:
-            self._nodes.failed(address, self._now_s())
+            self._nodes.failed(address, self.now_s())
             if self._current == address:
                 self._current = None
             for connection in self._idle.pop(address, []):

@@ -6,17 +6,12 @@ the name of the subscribed queue. A subscription is copied to several nodes as a
 queued, and so seen by QPEEK, at one of them. Therefore publishing looks at that queue on every
 node. When a node dies, another one that holds a copy queues the subscription once its RETRY is
 over: until then, :data:`RETRY_S` at most, published messages miss it.
-
-Both clients share the steps of each operation, written as a generator. It yields functions that
-make one request of a session, is sent the answer or its exception, and returns the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final
 
-from disque_tx.client.addresses import Address
 from disque_tx.client.errors import (
     BrokenReply,
     ClientError,
@@ -27,12 +22,10 @@ from disque_tx.client.errors import (
 from disque_tx.client.options import AddOptions
 from disque_tx.client.requests import adding
 from disque_tx.client.requests import encoding as requests
-from disque_tx.client.requests.encoding import Name, Request, encoded
+from disque_tx.client.requests.encoding import Name, encoded
+from disque_tx.client.steps.methods import Methods, operation
+from disque_tx.client.steps.single import Steps, anywhere, at
 from disque_tx.client.values import Job, Publication
-
-_T = TypeVar("_T")
-#: A step takes a session and makes one request of it; both clients' sessions have the same.
-Steps: TypeAlias = Generator[Callable[[Any], Any], Any, _T]
 
 #: How long a subscription may be missing after its node has died.
 RETRY_S: Final = 10
@@ -42,50 +35,55 @@ TTL_S: Final = 10 * 365 * 86400
 SUBSCRIPTIONS_MAX: Final = 10_000
 
 
-def subscribe(channel: str, queue: Name, replicate: int | None = None) -> Steps[None]:
-    """Subscribe the queue: from now on, messages published on the channel are added to it.
+class Channels(Methods):
+    """The methods of clients for channels."""
 
-    Does nothing if the queue is already subscribed. ``replicate``: how many nodes hold a copy of
-    the subscription.
+    @operation
+    def subscribe(self, channel: str, queue: Name, replicate: int | None = None) -> Steps[None]:
+        """Subscribe the queue: from now on, messages published on the channel are added to it.
 
-    :raises NotEnoughReplicas, OutcomeUnknown: see :meth:`add_job`; safe to repeat.
-    """
-    found, _ = yield from _subscriptions(channel)
-    if not _of_queue(found, queue):
-        options = AddOptions(replicate=replicate, retry_s=RETRY_S, ttl_s=TTL_S)
-        yield _anywhere(adding.add_job_with(_holder(channel), queue, options))
+        Does nothing if the queue is already subscribed. ``replicate``: how many nodes hold a copy
+        of the subscription.
 
+        :raises NotEnoughReplicas, OutcomeUnknown: see :meth:`add_job`; safe to repeat.
+        """
+        found, _ = yield from _subscriptions(channel)
+        if not _of_queue(found, queue):
+            options = AddOptions(replicate=replicate, retry_s=RETRY_S, ttl_s=TTL_S)
+            yield from anywhere(adding.add_job_with(_holder(channel), queue, options))
 
-def unsubscribe(channel: str, queue: Name) -> Steps[bool]:
-    """Unsubscribe the queue. Returns whether it was subscribed, as far as the nodes that could be
-    asked know."""
-    found, _ = yield from _subscriptions(channel)
-    ids = _of_queue(found, queue)
-    if ids:
-        yield _anywhere(requests.ack_jobs(*ids))
-    return bool(ids)
+    @operation
+    def unsubscribe(self, channel: str, queue: Name) -> Steps[bool]:
+        """Unsubscribe the queue. Returns whether it was subscribed, as far as the nodes that could
+        be asked know."""
+        found, _ = yield from _subscriptions(channel)
+        ids = _of_queue(found, queue)
+        if ids:
+            yield from anywhere(requests.ack_jobs(*ids))
+        return bool(ids)
 
+    @operation
+    def publish(self, channel: str, data: Name, replicate: int | None = None) -> Steps[Publication]:
+        """Add a job with this body to every queue subscribed to the channel.
 
-def publish(channel: str, data: Name, replicate: int | None = None) -> Steps[Publication]:
-    """Add a job with this body to every queue subscribed to the channel.
+        The queues get it one after the other, each once, however often it was subscribed.
+        ``replicate``: how many nodes hold a copy of each job.
 
-    The queues get it one after the other, each once, however often it was subscribed.
-    ``replicate``: how many nodes hold a copy of each job.
-
-    :raises PublicationIncomplete: one of the queues refused the message; those before it have it.
-    """
-    found, unseen = yield from _subscriptions(channel)
-    options = AddOptions(replicate=replicate)
-    queues = sorted({job.body for job in found})
-    jobs: dict[str, str] = {}
-    for place, queue in enumerate(queues):
-        try:
-            job_id = yield _anywhere(adding.add_job_with(queue, data, options))
-        except ClientError as error:
-            missing = [_text(name) for name in queues[place:]]
-            raise PublicationIncomplete(channel, jobs, missing, error) from error
-        jobs[_text(queue)] = job_id
-    return Publication(jobs, unseen)
+        :raises PublicationIncomplete: one of the queues refused the message; those before it have
+            it.
+        """
+        found, unseen = yield from _subscriptions(channel)
+        options = AddOptions(replicate=replicate)
+        queues = sorted({job.body for job in found})
+        jobs: dict[str, str] = {}
+        for place, queue in enumerate(queues):
+            try:
+                job_id = yield from anywhere(adding.add_job_with(queue, data, options))
+            except ClientError as error:
+                missing = [_text(name) for name in queues[place:]]
+                raise PublicationIncomplete(channel, jobs, missing, error) from error
+            jobs[_text(queue)] = job_id
+        return Publication(jobs, unseen)
 
 
 def _subscriptions(channel: str) -> Steps[tuple[list[Job], tuple[str, ...]]]:
@@ -95,18 +93,10 @@ def _subscriptions(channel: str) -> Steps[tuple[list[Job], tuple[str, ...]]]:
     unseen: list[str] = []
     for address in (yield lambda session: session.addresses()):
         try:
-            found += yield _at(address, look)
+            found += yield from at(address, look)
         except (ConnectionLost, BrokenReply, Refused):
             unseen.append(str(address))
     return found, tuple(unseen)
-
-
-def _anywhere(request: Request[Any]) -> Callable[[Any], Any]:
-    return lambda session: session.request(request)
-
-
-def _at(address: Address, request: Request[Any]) -> Callable[[Any], Any]:
-    return lambda session: session.request_at(address, request)
 
 
 def _of_queue(subscriptions: list[Job], queue: Name) -> list[str]:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import attrs
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.logger import Logger
 
 from disque_tx.client.addresses import Address, Seeds
@@ -283,6 +283,10 @@ class TwistedSession:
         if pool is not None:
             pool.retire()
 
+    def address(self) -> Deferred[Address]:
+        """The current node; connects to one if there is none."""
+        return self.request_located(requests.hello()).addCallback(_address)
+
     def addresses(self) -> Deferred[list[Address]]:
         """All nodes of the cluster, as the current node lists them now."""
         return self.request_located(requests.hello()).addCallback(self._learnt)
@@ -300,11 +304,12 @@ class TwistedSession:
             self._current.close_idle()
         self._current = self._pool_at(address)
 
-    def set_password(self, password: str) -> None:
+    def set_password(self, password: str) -> Deferred[None]:
         """Use this password for new connections, and stop using the open ones."""
         self._options = attrs.evolve(self._options, password=password)
         for pool in list(self._pools.values()):
             pool.retire()
+        return succeed(None)
 
     def set_name(self, name: str) -> None:
         """Name new connections, and the open one for quick requests. A node that refuses the name
@@ -330,6 +335,10 @@ class TwistedSession:
 
 def _may_move(call: Call[Any]) -> bool:
     return not call.moved and call.at is None
+
+
+def _address(found: tuple[Address, Hello]) -> Address:
+    return found[0]
 
 
 def _ignored(_: object) -> None:

@@ -12,7 +12,6 @@ from disque_tx.commands.jobs.jobs import show_job
 from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.jobs.letters import letter_outline, letter_reason
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import (
     PAUSE_ALL,
@@ -25,6 +24,7 @@ from disque_tx.core.queues.queues import (
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages.records import STATE_NAMES, ReplySink
 from disque_tx.text.globs import Glob
+from disque_tx.text.letters import letter_outline, letter_reason
 
 _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
 #: Parts of the table looked at per item wanted, when few items match.

@@ -251,6 +251,9 @@ class Acks:
         (section 7.9)."""
         job = self._jobs.get(job_id)
         if job is None:
+            if job_id[2:10] == self._membership.myself.id[:8]:
+                # This node made it, and has forgotten it: no end of the job has freed its key.
+                self._keys_by_job.unconfirmed(job_id)
             self._answer(sender, job_id, False)
             return
         if job.dummy and not job.nodes and aux == 0:

@@ -71,7 +71,7 @@ class Demanding(Part):
         return bool(queue.waiters) and len(self._standing) < STANDING_MAX
 
     def tells_matching(self, selector: Selector, node_id: bytes) -> bool:
-        """As :meth:`tells`, of the queues that match."""
+        """Whether the node knows what is demanded of the queues that match."""
         return node_id in self.receivers.by_id and bool(selector.clients)
 
     def arrived(self, queue: Queue, giver: bytes, size: i64, more: bool) -> None:
@@ -111,6 +111,8 @@ class Demanding(Part):
 
     def finish(self) -> None:
         """The turn ends: tell other nodes what changed."""
+        if not self.has_news():
+            return
         waiters = self._waiters
         if self.receivers.renewed:
             self.receivers.renewed = False
@@ -163,8 +165,8 @@ class Demanding(Part):
             receivers.grant(standing, receiver, words, credit, waiting, since_ms)
 
     def _look_at_pattern(self, selector: Selector) -> None:
-        """As :meth:`_look`. Nothing is asked in advance: of queues whose jobs come, more are asked
-        by name."""
+        """Find out what other nodes need to know about queues that match. Nothing is asked in
+        advance: of queues whose jobs come, more are asked by name."""
         now_ms = self._turn.now_ms
         receivers = self.receivers
         waiting: i64 = len(selector.clients)

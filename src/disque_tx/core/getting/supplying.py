@@ -161,6 +161,8 @@ class Supplying(Part, LinkWatcher):
 
     def finish(self) -> None:
         """The turn ends: give jobs."""
+        if not self.has_news():
+            return
         wanted, self._waiters.wanted = self._waiters.wanted, []
         for queue in wanted:
             peers = queue.wanted

@@ -73,7 +73,8 @@ class KeysByJob(JobObserver):
             self.ended.append((job.id, CERTAIN))
 
     def unconfirmed(self, job_id: bytes) -> None:
-        """The job is done, and the node that made it cannot be reached: others free its key."""
+        """The job is done, and the node that made it cannot be reached, or has forgotten it: others
+        free its key."""
         self.ended.append((job_id, ANNOUNCED))
 
     def job_gone(self, job: Job) -> None:

@@ -275,7 +275,7 @@ class Waiters(JobObserver):
                     self.note_pattern(selector)
 
     def note_pattern(self, selector: Selector) -> None:
-        """As :meth:`note_demand`, of queues that match."""
+        """Let other nodes be told, if what is demanded of queues that match has changed."""
         if not selector.demand_noted:
             selector.demand_noted = True
             self.patterns.append(selector)

@@ -248,6 +248,8 @@ def send_job_request(
                 request.answered_us = client.sent_us
                 if isinstance(reply, int) and (len(ids) == 1 or reply == len(ids)):
                     request.reply = reply if len(ids) == 1 else 1
+                elif isinstance(reply, hiredis.ReplyError):
+                    request.refused = str(reply)
         then(reply)
 
     client.ask(done, word, *options, *ids)

@@ -6,10 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.messages.bustypes import CAN_TABLES
+from disque_tx.messages.tables import POLICIES
 from disque_tx.sim.actors.actors import Actor
-from disque_tx.sim.stage.history import PolicyChange
+from disque_tx.sim.actors.clients import LOST
+from disque_tx.sim.stage.history import TableChange, Version
 
 if TYPE_CHECKING:
+    from disque_tx.core.node import Node
+    from disque_tx.core.tables.table import SharedTable
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
 
@@ -19,33 +23,25 @@ _REST_US: Final = 1_000_000
 _DELETES: Final = 0.25
 
 
-class PolicyOperator(Actor):
-    """Every value that it sets is another one, so that its change can be recognised."""
+class TableActor(Actor):
+    """Changes tables, and writes down each change."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._made = 0
 
-    def act(self) -> None:
-        random = self.random
-        pattern = random.choice(_PATTERNS)
-        names = random.sample(_SETTINGS, random.randint(1, len(_SETTINGS)))
-        if random.random() < _DELETES:
-            words = [b"DEL", pattern, *names]
-            change = PolicyChange(pattern, names, b"")
-        else:
-            self._made += 1
-            value = b"%d" % self._made
-            words = [b"SET", pattern, *(word for name in names for word in (name, value))]
-            change = PolicyChange(pattern, names, value)
-        self.run.history.policies.append(change)
-        self.client.ask(lambda reply: self._answered(change, reply), b"QPOLICY", *words)
+    def change(self, change: TableChange, *words: bytes) -> None:
+        """Send the request that makes a change."""
+        self.run.history.table_changes.append(change)
+        self.client.ask(lambda reply: self._answered(change, reply), *words)
 
-    def _answered(self, change: PolicyChange, reply: Any) -> None:
+    def _answered(self, change: TableChange, reply: Any) -> None:
+        if reply is not LOST:
+            change.answered_us = self.client.sent_us
         if reply == b"OK" or (isinstance(reply, int) and reply > 0):
             machine = next(m for m in self.run.machines if m.ip == self.client.node)
             change.answered = True
-            change.counters = _counters(machine, change)
+            change.versions = _versions(machine, change)
             change.disk = machine.disk.replaced
             change.node = machine.ip
             self.run.world.counters["policies.changed"] += 1
@@ -54,18 +50,40 @@ class PolicyOperator(Actor):
         self.rest(_REST_US)
 
 
-def _counters(machine: Machine, change: PolicyChange) -> dict[bytes, int]:
-    """By setting, the counter of the change, unless something later is there already."""
+class PolicyOperator(TableActor):
+    """Every value that it sets is another one, so that its change can be recognised."""
+
+    def act(self) -> None:
+        random = self.random
+        pattern = random.choice(_PATTERNS)
+        names = random.sample(_SETTINGS, random.randint(1, len(_SETTINGS)))
+        now_us = self.run.world.now_us
+        if random.random() < _DELETES:
+            words = [b"DEL", pattern, *names]
+            change = TableChange(pattern, names, b"", now_us)
+        else:
+            self._made += 1
+            value = b"%d" % self._made
+            words = [b"SET", pattern, *(word for name in names for word in (name, value))]
+            change = TableChange(pattern, names, value, now_us)
+        self.change(change, b"QPOLICY", *words)
+
+
+def table_of(node: Node, number: int) -> SharedTable:
+    """The table with this number."""
+    return node.policy_table if number == POLICIES else node.timetable
+
+
+def _versions(machine: Machine, change: TableChange) -> dict[bytes, Version]:
+    """By setting, the version of the change, unless something later is there already."""
     if machine.process is None:
         return {}
-    table = machine.process.node.policy_table.registers
-    found = {name: table.get(change.pattern, name) for name in change.names}
+    registers = table_of(machine.process.node, change.table).registers
+    found = {name: registers.get(change.pattern, name) for name in change.names}
     return {
-        name: int(register.counter)
+        name: (int(register.generation), int(register.counter))
         for name, register in found.items()
-        if register is not None
-        and register.value == change.value
-        and (register.deleted_s == 0) == bool(change.value)
+        if register is not None and change.is_in(register)
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
+from disque_tx.core.tables.definition import DEFINITION
 from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.sim.actors.actors import Actor
 from disque_tx.sim.actors.clients import LOST
@@ -14,6 +15,7 @@ from disque_tx.sim.stage.history import WatchedSchedule
 from disque_tx.sim.stage.workloads import SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
+    from disque_tx.core.node import Node
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
 
@@ -46,8 +48,13 @@ class ScheduleOperator(Actor):
         for _, node in self.run.nodes():
             table = node.timetable
             for name, definition in table.definitions.items():
-                key = (name, int(definition.counter), definition.node)
-                watched = self.record.watched.setdefault(key, WatchedSchedule(name, definition))
+                if name not in _NAMES:
+                    continue
+                generation = _generation(node, name)
+                key = (name, generation, int(definition.counter), definition.node)
+                watched = self.record.watched.setdefault(
+                    key, WatchedSchedule(name, definition, generation)
+                )
                 last_s = int(table.last_s(name))
                 if last_s > watched.last_s:
                     watched.last_s = last_s
@@ -91,7 +98,8 @@ class ScheduleOperator(Actor):
         if self._left:
             self._send(self._deleted, b"SCHEDULE", b"DEL", self._left[-1])
             return
-        self._left = sorted({name for _, n in self.run.nodes() for name in n.timetable.names()})
+        found = {name for _, n in self.run.nodes() for name in n.timetable.names()}
+        self._left = sorted(found.intersection(_NAMES))
         self.record.ended = not self._left
         if self._left:
             self.rest(_LOOK_US)
@@ -100,6 +108,12 @@ class ScheduleOperator(Actor):
         if isinstance(reply, int):
             self._left.pop()
         self.rest(_LOOK_US)
+
+
+def _generation(node: Node, name: bytes) -> int:
+    """That of the register with the definition of a schedule."""
+    register = node.timetable.registers.get(name, DEFINITION)
+    return int(register.generation) if register is not None else 0
 
 
 class Taker(Actor):

@@ -28,11 +28,13 @@ from disque_tx.sim.checkers.keys import (
     OneLivingJobPerKey,
 )
 from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
+from disque_tx.sim.checkers.memory import FullAsksForNothing, ReturnsTaken
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
-from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
 from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce, SchedulesGoOn
+from disque_tx.sim.checkers.survival import CountersSurvive, LimitKept
+from disque_tx.sim.checkers.tables import ChangesKept, LastChangeCounts, SameTables
 
 
 def all_checkers() -> list[Checker]:
@@ -62,8 +64,9 @@ def all_checkers() -> list[Checker]:
         AcksCollected(),
         SameViews(),
         MemoryCounted(),
-        SamePolicies(),
-        PoliciesKept(),
+        SameTables(),
+        ChangesKept(),
+        LastChangeCounts(),
         BackoffRespected(),
         EveryJobSettled(),
         OneLetter(),
@@ -76,4 +79,8 @@ def all_checkers() -> list[Checker]:
         OccurrencesKept(),
         OccurrencesOnce(),
         SchedulesGoOn(),
+        FullAsksForNothing(),
+        ReturnsTaken(),
+        CountersSurvive(),
+        LimitKept(),
     ]

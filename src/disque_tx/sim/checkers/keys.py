@@ -104,20 +104,27 @@ class KeysFreed(Checker):
 
 class OneLivingJobPerKey(Checker):
     """With at most one node down at a time, no job is added with the key of one that lives: that
-    was accepted, and nobody has asked to acknowledge it yet."""
+    was accepted, whose life is not over, of which there is no dead letter, and which nobody has
+    asked to acknowledge or delete yet."""
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were added as new while another one had the key."""
         if not {name for _, name, _ in run.plan.history} <= {"one_down"}:
             return []
-        asked = run.history.asked(b"ACKJOB")
+        asked = run.history.asked(b"ACKJOB", b"FASTACK", b"DELJOB")
+        dead = {letter.about for letter in run.history.letters}
         last: dict[bytes, Added] = {}
         breaches: list[str] = []
         for added in sorted(run.history.accepted(), key=lambda one: one.asked_us):
             before = last.get(added.key)
             if added.key and before is not None and before.accepted_us < added.asked_us:
-                acks = asked.get(before.job_id, ())
-                if not any(request.asked_us < added.accepted_us for request in acks):
+                ends = asked.get(before.job_id, ())
+                over_us = before.asked_us + before.ttl_s * 1_000_000
+                if (
+                    added.accepted_us < over_us
+                    and before.job_id not in dead
+                    and not any(request.asked_us < added.accepted_us for request in ends)
+                ):
                     breaches.append(
                         f"{added.key.decode()}: {added.job_id.decode()} was added while"
                         f" {before.job_id.decode()} lived"

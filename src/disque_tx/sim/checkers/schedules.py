@@ -103,19 +103,20 @@ class SchedulesGoOn(Checker):
 
 class OccurrencesOnce(Checker):
     """No job is made at a time at which none is due. In a run without faults every occurrence is
-    delivered once, or once for each definition that has it, if one takes the place of another one;
-    and none is made late, unless too many nodes were leaving to make its copies."""
+    delivered once, or once for each definition that has it, if one takes the place of another one,
+    which the repair of a table does not do; and none is made late, unless too many nodes were
+    leaving to make its copies."""
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs that are too many, or that came too late."""
         record = run.history.schedules
         if not record.used:
             return []
-        due = Counter(
-            _id_start(watched, time_s)
-            for watched in record.watched.values()
-            for time_s in _times(watched, max(watched.last_s, watched.definition.start_s) + 60)
-        )
+        due: Counter[bytes] = Counter()
+        for watched in record.watched.values():
+            for time_s in _times(watched, max(watched.last_s, watched.definition.start_s) + 60):
+                job_id = _id_start(watched, time_s)
+                due[job_id] = max(due[job_id], 1) if watched.repaired else due[job_id] + 1
         breaches = [
             f"{job_id.decode()} belongs to no occurrence"
             for job_id in record.taken

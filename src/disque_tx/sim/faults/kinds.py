@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from disque_tx.sim.faults.daemons import fewer_processes, machine_down, process_dies
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import End
@@ -15,8 +16,9 @@ from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
-#: After that time a node that was started is a full member again.
-_SETTLED_US: Final = 6_000_000
+_FULL_BYTES: Final = 100
+_LOWERED_US: Final = (1_000_000, 18_000_000)
+_WEEK_US: Final = (16_000_000, 25_000_000)
 
 
 @attrs.frozen
@@ -159,20 +161,9 @@ def _stopping(name: str, power: bool) -> Callable[[Targets, Random], End | None]
     return begin
 
 
-def _all_up(targets: Targets) -> bool:
-    """Whether all nodes have been up for a while."""
-    now_us = targets.world.now_us
-    return all(
-        machine.process is not None
-        and not machine.process.frozen
-        and now_us - max(machine.started_us, targets.returned_us) >= _SETTLED_US
-        for machine in targets.machines
-    )
-
-
 def _one_down(targets: Targets, random: Random) -> End | None:
     """Kill a node, if all have been up for a while."""
-    if not _all_up(targets):
+    if not targets.all_up():
         return None
     machine = random.choice(targets.machines)
     targets.record("one_down", machine.ip)
@@ -183,7 +174,7 @@ def _one_down(targets: Targets, random: Random) -> End | None:
 def _one_away(targets: Targets, random: Random) -> End | None:
     """Kill a node, pause it, or cut it off from the others, long enough for these to notice, if all
     have been up for a while."""
-    if not _all_up(targets):
+    if not targets.all_up():
         return None
     machine = random.choice(targets.machines)
     targets.record("one_away", machine.ip)
@@ -276,6 +267,16 @@ def _memory(percent: int) -> Callable[[Targets, Random], End | None]:
     return begin
 
 
+def _memory_full(targets: Targets, random: Random) -> End | None:
+    """``maxmemory`` is set far below what is used, so that no acknowledgement makes enough room."""
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    targets.record("memory_full", machine.ip)
+    machine.limit_memory(_FULL_BYTES)
+    return lambda: machine.memory_pressure(0)
+
+
 #: Every fault by its name, under which ``World.counters`` counts it as ``fault.<name>``.
 FAULTS: Final[dict[str, Fault]] = {
     "partition": Fault(_partition("partition", False)),
@@ -308,6 +309,11 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_clock": Fault(_one_clock, _AWAY_US),
+    "memory_full": Fault(_memory_full),
+    "process_dies": Fault(process_dies, (100_000, 1_000_000)),
+    "machine_down": Fault(machine_down, _RESTART_US),
+    "fewer_processes": Fault(fewer_processes("fewer_processes", False), _LOWERED_US),
+    "fewer_for_a_week": Fault(fewer_processes("fewer_for_a_week", True), _WEEK_US),
 }
 #: What these faults do to data, counted in the same way.
 EFFECTS: Final = (

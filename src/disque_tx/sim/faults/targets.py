@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from disque_tx.sim.machines.daemon import Daemon
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.machines.repair import MembershipRepair
 from disque_tx.sim.world.connection import SimConnection
@@ -13,11 +14,13 @@ from disque_tx.sim.world.world import World
 
 #: How long after a node is back its entry in the node tables is repaired.
 REPAIR_US: Final = 300_000
+#: After that time a node that was started is a full member again.
+_SETTLED_US: Final = 6_000_000
 
 
 class Targets:
     """``history``: time, name and place of every fault that happened. ``returned_us``: when a node
-    that was away for a while is back."""
+    that was away for a while is back. ``daemons``: those with several processes."""
 
     def __init__(self, world: World, network: Network, machines: list[Machine]) -> None:
         self.world = world
@@ -25,6 +28,7 @@ class Targets:
         self.machines = machines
         self.history: list[tuple[int, str, str]] = []
         self.returned_us = 0
+        self.daemons: list[Daemon] = []
         self.repair = MembershipRepair(machines)
 
     def alive_since(self, ip: bytes) -> int:
@@ -42,6 +46,16 @@ class Targets:
         """Some machine on which a process works."""
         able = [m for m in self.machines if m.process is not None and not m.process.frozen]
         return random.choice(able) if able else None
+
+    def all_up(self) -> bool:
+        """Whether all nodes have been up for a while."""
+        now_us = self.world.now_us
+        return all(
+            machine.process is not None
+            and not machine.process.frozen
+            and now_us - max(machine.started_us, self.returned_us) >= _SETTLED_US
+            for machine in self.machines
+        )
 
     def connection(self, random: Random) -> SimConnection | None:
         """Some connection, of the bus or of a client."""

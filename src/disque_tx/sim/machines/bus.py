@@ -33,7 +33,7 @@ class BusConnection:
     def __init__(self, bus: SimBus, connection: SimConnection, entry: NodeEntry | None) -> None:
         self._bus = bus
         self.connection = connection
-        writer = SimWriter(bus.links.written, connection)
+        writer = SimWriter(bus.links.written, connection, bus.process)
         self.end = LinkEnd(self, entry, connection.peer_ip, writer)
 
     @property
@@ -81,12 +81,17 @@ class BusConnection:
 class SimWriter(BusWriter):
     """Notes on the connection what is sent, in order."""
 
-    def __init__(self, written: list[BusWriter], connection: SimConnection) -> None:
+    def __init__(
+        self, written: list[BusWriter], connection: SimConnection, process: Running
+    ) -> None:
         super().__init__(written)
         self.connection = connection
+        self._process = process
 
     def send(self, message: Message) -> None:
         self.connection.messages.append(_key(message))
+        for look in self._process.machine.on_send:
+            look(self._process, message)
         super().send(message)
 
     def signal(self, sender: Sender, kind: int, job_id: bytes, aux: int) -> None:

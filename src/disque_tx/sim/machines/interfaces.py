@@ -17,6 +17,7 @@ from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.tablefile import TableFiles
 from disque_tx.engine.turns import Turns
+from disque_tx.messages.bus import Message
 from disque_tx.messages.bustypes import (
     CAN_BULK,
     CAN_LOADED,
@@ -115,8 +116,10 @@ class Running:
 class Hardware:
     """A machine, as its process sees it. ``port``: for clients. ``host``: the address under which
     other nodes know it, which the machines of one host share; ``ip`` by default. ``on_turn``:
-    called at the end of every turn of any process. ``events``: makes the sink for the events of a
-    process."""
+    called at the end of every turn of any process; ``on_send``: with every message to another node
+    that is not one of those sent most. ``events``: makes the sink for the events of a process.
+    ``joins``: it is one of several of its daemon, and serves no jobs before it reaches the
+    others."""
 
     def __init__(
         self,
@@ -138,7 +141,9 @@ class Hardware:
         self.disk = Disk(world, self.name)
         self.clocks = MachineClocks(world, self.name)
         self.on_turn: list[Callable[[Running], None]] = []
+        self.on_send: list[Callable[[Running, Message], None]] = []
         self.events: Callable[[Running], EventSink] | None = None
+        self.joins = False
 
     def stop(self) -> None:
         """Stop the process in an orderly way."""

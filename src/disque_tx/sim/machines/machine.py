@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx.engine.processes import jobs_left, node_files
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings
-from disque_tx.sim.machines.process import DamagedError, Process
+from disque_tx.sim.machines.process import NODES, DamagedError, Process
 from disque_tx.sim.world.disk import PowerLostError
 from disque_tx.sim.world.network import Network
 from disque_tx.sim.world.world import World
@@ -18,7 +19,9 @@ _LIMIT_BYTES_MIN: Final = 64 * 1024
 class Machine(Hardware):
     """``process``: ``None`` while none runs. ``on_death``: called when a process ended by itself.
     ``identities``: every node ID it ever started with, the last one last. ``started_us``: when the
-    process that runs now, or ran last, was started.
+    process that runs now, or ran last, was started. ``crashes_us``: when a process did something
+    for the last time before it ended at once. ``removed``: its daemon has fewer processes now, and
+    this one is started no more. ``on_start``: called when a process was started.
 
     ``alive_since_us``: since when the node has lost nothing of its memory. The memory is lost at
     the end of a process, unless the next one finds all that it had confirmed to keep: that is so
@@ -40,8 +43,12 @@ class Machine(Hardware):
         super().__init__(world, network, ip, port, settings, host)
         self.process: Process | None = None
         self.on_death: list[Callable[[Machine], None]] = []
+        self.on_start: list[Callable[[Machine], None]] = []
+        self.removed = False
         self.identities: list[bytes] = []
         self.started_us = -1
+        self.crashes_us: list[int] = []
+        self._still_us = 0
         self._since_us = world.now_us
         self._broken = False
         self._enqueue = False
@@ -58,11 +65,12 @@ class Machine(Hardware):
     # -- start and stop ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a process, unless one runs; when the disk is in the way, a second later.
+        """Start a process, unless one runs or none is wanted; when the disk is in the way, a second
+        later.
 
         A damaged log is replaced by an empty disk, as by an operator without a copy.
         """
-        if self.process is not None:
+        if self.process is not None or self.removed:
             return
         self.network.power_on(self.ip)
         self.clocks.restart()
@@ -88,6 +96,8 @@ class Machine(Hardware):
             self.identities.remove(node_id)
         self.identities.append(node_id)
         self.world.trace("start", self.name, node_id.decode())
+        for callback in self.on_start:
+            callback(self)
 
     def _process(self, enqueue: bool) -> Process:
         try:
@@ -118,12 +128,30 @@ class Machine(Hardware):
         if not (kept and process.logs):
             self.lose_memory()
 
+    def retire(self) -> bool:
+        """Stop a process that has no jobs for good, and remove what it wrote; ``False`` if it got
+        some. No promise was left with it, so its memory is not broken by that."""
+        process, broken = self.process, self._broken
+        if process is None:
+            return False
+        self.stop()
+        if jobs_left(process.node):
+            return False
+        self._broken = broken
+        self.removed = True
+        log = process.config.appendfilename if self.settings.appendonly else ""
+        for path in node_files(NODES, log):
+            self.disk.remove(path)
+        self.world.trace("removed", self.name)
+        return True
+
     def kill(self, power: bool = False) -> None:
         """End the process at once. ``power``: of the whole machine, which shows on the disk."""
         process, self.process = self.process, None
         self.world.trace("power" if power else "kill", self.name)
         self.network.kill(self.ip, power)
         if process is not None:
+            self.crashes_us.append(self._still_us if process.frozen else self.world.now_us)
             process.end()
             if not process.logs or process.log.write_error or process.log.unwritten():
                 self.lose_memory()
@@ -163,6 +191,7 @@ class Machine(Hardware):
             return
         self.world.trace("pause", self.name, us)
         process.frozen = True
+        self._still_us = self.world.now_us
         self.network.freeze(self.ip)
         self.world.at(us, lambda: self._resume(process))
 
@@ -182,9 +211,14 @@ class Machine(Hardware):
         process = self.process
         if process is None:
             return
-        memory = process.node.memory
         if percent == 0:
-            memory.limit = self.settings.maxmemory
+            self.limit_memory(self.settings.maxmemory)
         else:
             # The node reckons in hundredths, rounded down.
-            memory.limit = max(int(memory.used), _LIMIT_BYTES_MIN) * 100 // percent - 100
+            used = max(int(process.node.memory.used), _LIMIT_BYTES_MIN)
+            self.limit_memory(used * 100 // percent - 100)
+
+    def limit_memory(self, limit: int) -> None:
+        """Set ``maxmemory`` until the process ends, or it is set again."""
+        if self.process is not None:
+            self.process.node.memory.limit = limit

@@ -80,6 +80,7 @@ class Process(Running):
         control = SimControl(self)
         self.server = Server(self.node, control, registry)
         self.server.password_required = bool(settings.password)
+        self.server.joining = machine.joins
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
         self.sessions = control.sessions = SimSessions(self)
         self.turns = Turns(

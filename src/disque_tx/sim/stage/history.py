@@ -13,6 +13,8 @@ from typing import Any
 import attrs
 
 from disque_tx.core.tables.definition import Definition
+from disque_tx.core.tables.table import REPAIRED
+from disque_tx.messages.tables import POLICIES, Register
 
 
 @attrs.define
@@ -79,7 +81,7 @@ class JobRequest:
 
     ``asked_us``: sent. ``answered_us``: when the node answered, -1 if nothing arrived; ``reply`` is
     the number then, for this job, -1 for an error or if the answer leaves open which jobs it
-    counts. ``delay_us``: what a NACK asked for, -1 if nothing.
+    counts. ``delay_us``: what a NACK asked for, -1 if nothing. ``refused``: the error.
     """
 
     word: bytes
@@ -89,6 +91,7 @@ class JobRequest:
     answered_us: int = -1
     reply: int = -1
     delay_us: int = -1
+    refused: str = ""
 
 
 @attrs.frozen
@@ -123,20 +126,46 @@ class ShownCounters:
     deliveries: int
 
 
+#: The generation and the counter of a register.
+Version = tuple[int, int]
+
+
 @attrs.define
-class PolicyChange:
-    """A change of policies. ``value``: of all its settings; empty when they were deleted.
-    ``answered``: the client knows that it is made. ``counters``: by setting, the counter of the
-    change, where nothing later was there already. ``node``: where it was made. ``disk``: which disk
-    of that node had it."""
+class TableChange:
+    """A change of policies, or of the schedule ``pattern``. ``value``: of all its settings, or the
+    body of its jobs; empty when it deletes. ``table``: its number. ``answered``: the client knows
+    that it is made. ``versions``: by setting, the version of the change, where nothing later was
+    there already. ``node``: where it was made. ``disk``: which disk of that node had it. Times as
+    in :class:`JobRequest`."""
 
     pattern: bytes
     names: list[bytes]
     value: bytes
+    asked_us: int
+    table: int = POLICIES
     answered: bool = False
-    counters: dict[bytes, int] = attrs.Factory(dict)
+    answered_us: int = -1
+    versions: dict[bytes, Version] = attrs.Factory(dict)
     node: bytes = b""
     disk: int = 0
+
+    def is_in(self, register: Register) -> bool:
+        """Whether this is what the register holds."""
+        if not self.value:
+            return register.deleted_s != 0
+        held = register.value if self.table == POLICIES else register.value.partition(b"\n")[2]
+        return register.deleted_s == 0 and held == self.value
+
+
+@attrs.define
+class TableRepair:
+    """A REPAIR of a table. ``values``: what all nodes had in it, if nobody changed it any more.
+    Times as in :class:`JobRequest`."""
+
+    table: int
+    asked_us: int
+    values: dict[tuple[bytes, ...], tuple[bytes, ...]] | None = None
+    answered_us: int = -1
 
 
 @attrs.define
@@ -182,25 +211,28 @@ class Counted:
 class WatchedSchedule:
     """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
     node knew of; ``known_us``: for each, when that was first seen, in true time. ``force_us``: when
-    it was last seen in force, and not paused, at all nodes that have tables."""
+    it was last seen in force, and not paused, at all nodes that have tables. ``repaired``: a repair
+    of the table has made it of the one before."""
 
-    def __init__(self, name: bytes, definition: Definition) -> None:
+    def __init__(self, name: bytes, definition: Definition, generation: int = 0) -> None:
         self.name = name
         self.definition = definition
+        self.repaired = generation > 0 and definition.counter == REPAIRED
         self.last_s = 0
         self.known_us: list[tuple[int, int]] = []
         self.force_us = 0
 
 
 class ScheduleRecord:
-    """What became of schedules. ``used``: there are any in this run. ``watched``: by name, counter
-    and node of the definition. ``taken``: by job ID, how often it was delivered. ``ended``: every
-    schedule is deleted. ``short_us``: when fewer nodes than a job has copies stayed in the cluster.
+    """What became of schedules. ``used``: there are any in this run. ``watched``: by name,
+    generation, counter and node of the definition. ``taken``: by job ID, how often it was
+    delivered. ``ended``: every schedule is deleted. ``short_us``: when fewer nodes than a job has
+    copies stayed in the cluster.
     """
 
     def __init__(self) -> None:
         self.used = False
-        self.watched: dict[tuple[bytes, int, bytes], WatchedSchedule] = {}
+        self.watched: dict[tuple[bytes, int, int, bytes], WatchedSchedule] = {}
         self.taken: dict[bytes, int] = {}
         self.ended = True
         self.short_us: list[int] = []
@@ -221,7 +253,8 @@ class RunHistory:
     pauses: list[RecordedPause] = attrs.Factory(list)
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)
-    policies: list[PolicyChange] = attrs.Factory(list)
+    table_changes: list[TableChange] = attrs.Factory(list)
+    repairs: list[TableRepair] = attrs.Factory(list)
     waits: list[Waited] = attrs.Factory(list)
     flushes: list[RecordedFlush] = attrs.Factory(list)
     counts: list[Counted] = attrs.Factory(list)

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.faults.kinds import FAULTS
-from disque_tx.sim.stage.workloads import WORKLOADS, group, workload_called
+from disque_tx.sim.stage.workloads import GROUPS, WORKLOADS, group, workload_called
 from disque_tx.sim.world.world import World
 
 #: A workload and a fault.
@@ -24,6 +24,10 @@ Pair = tuple[str, str]
 DEAL: Final = 500
 _SHARING_NODES_MIN: Final = 3
 _SHARING: Final = 0.25
+_PROCESSES_FAULT_S: Final = 40
+#: In runs of seeds from this one on clients use everything, in those below only what the workload
+#: says: so each of these shows one thing.
+_EVERYTHING_FROM: Final = 2_000
 #: Every seed that this divides has no faults.
 _QUIET_EVERY: Final = 5
 #: Who has the messages that are ours: all nodes, every other one, or none.
@@ -47,7 +51,8 @@ class Shape:
     ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
     ``stay_leaving``: nodes that are leaving when the faults end are not called back. ``bulk``:
     which nodes have the messages that are ours; the others ignore these, as the original does.
-    ``hosts``: number of hosts of the nodes; 0: each has its own.
+    ``hosts``: number of hosts of the nodes; 0: each has its own. ``everything``: clients also use
+    keys, schedules, dead letters, patterns and limits, whatever the workload is.
     """
 
     nodes: int
@@ -65,6 +70,7 @@ class Shape:
     stay_leaving: bool = False
     bulk: str = "all"
     hosts: int = 0
+    everything: bool = False
 
     def has_own(self, number: int) -> bool:
         """Whether the node with this number has the messages that are ours."""
@@ -103,7 +109,7 @@ def draw_shape(world: World) -> Shape:
     workload, first = _task(world.seed)
     sizes: tuple[int, ...] = _SIZES[1:] if first.startswith("partition") else _SIZES
     chosen = workload_called(workload)
-    if chosen.keys or chosen.key_pool or chosen.crowd:
+    if chosen.keys or chosen.key_pool or chosen.crowd or chosen.tables:
         sizes = _SIZES[2:]
     names = sorted(FAULTS)
     faults: set[str] = set()
@@ -116,7 +122,7 @@ def draw_shape(world: World) -> Shape:
         faults.update(_CLOCK_COMPANIONS)
     logs = workload_called(workload).logs or _CLOCK in faults or first in _ON_DISK
     nodes = random.choice(sizes)
-    return Shape(
+    shape = Shape(
         nodes=nodes,
         clients=random.randint(1, 20),
         workload=workload,
@@ -132,7 +138,18 @@ def draw_shape(world: World) -> Shape:
         stay_leaving=workload_called(workload).leaves and random.random() < 0.5,
         bulk=random.choice(BULK),
         hosts=_hosts(world, nodes),
+        everything=_EVERYTHING_FROM <= world.seed < min(GROUPS),
     )
+    return with_processes(world, shape) if chosen.processes else shape
+
+
+def with_processes(world: World, shape: Shape) -> Shape:
+    """The shape with two or three hosts, and two or three processes on each; and with time enough
+    for a daemon to have fewer of them for a while."""
+    random = world.random("processes")
+    hosts = random.choice((2, 2, 3))
+    nodes = hosts * random.choice((2, 3))
+    return attrs.evolve(shape, hosts=hosts, nodes=nodes, fault_s=_PROCESSES_FAULT_S)
 
 
 def _hosts(world: World, nodes: int) -> int:

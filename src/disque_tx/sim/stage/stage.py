@@ -20,12 +20,13 @@ from disque_tx.messages.bustypes import (
     CAN_TABLES,
 )
 from disque_tx.sim.faults.plan import FaultPlan
+from disque_tx.sim.machines.daemon import Daemon
 from disque_tx.sim.machines.interfaces import MachineSettings
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.stage.copies import Copies
 from disque_tx.sim.stage.history import Added, RunHistory
 from disque_tx.sim.stage.shape import Shape, draw_shape
-from disque_tx.sim.stage.workloads import Workload, workload_called
+from disque_tx.sim.stage.workloads import Workload, with_everything, workload_called
 from disque_tx.sim.world.network import Network
 from disque_tx.sim.world.world import World
 
@@ -42,6 +43,8 @@ class Stage:
         self.world.keep_trace = keep_trace
         self.shape = shape or draw_shape(self.world)
         self.workload: Workload = workload_called(self.shape.workload)
+        if self.shape.everything:
+            self.workload = with_everything(self.workload, self.shape.nodes)
         self.history = RunHistory()
         self.requests = 0
         self.lost = 0
@@ -61,6 +64,8 @@ class Stage:
         self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
+        if self.workload.processes:
+            self.plan.daemons = self._daemons()
         self.copies = Copies()
 
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
@@ -68,7 +73,7 @@ class Stage:
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
         features = own_features if self.shape.has_own(number) else 0
-        if self.workload.keys or self.workload.key_pool:
+        if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
@@ -78,6 +83,13 @@ class Stage:
         if self.workload.schedules:
             machine.clocks.set_right()
         return machine
+
+    def _daemons(self) -> list[Daemon]:
+        """Those whose processes are the machines of one host each."""
+        members: dict[bytes, list[Machine]] = {}
+        for machine in self.machines:
+            members.setdefault(machine.host, []).append(machine)
+        return [Daemon(machines) for machines in members.values()]
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""

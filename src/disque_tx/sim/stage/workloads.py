@@ -25,7 +25,9 @@ class Workload:
     of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
     nodes are right then, but for a fault. ``keys``: jobs have keys, and are added again when the
     answer is lost. ``key_pool``: number of keys of jobs, which are used again and again. ``crowd``:
-    there are three nodes at least. ``faults``: the only ones that strike, all if there is none.
+    there are three nodes at least. ``processes``: daemons have several processes each. ``tables``:
+    an operator changes both shared tables, by schedules that make nothing during the run.
+    ``repairs``: and repairs them. ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -50,6 +52,9 @@ class Workload:
     keys: bool = False
     key_pool: int = 0
     crowd: bool = False
+    processes: bool = False
+    tables: bool = False
+    repairs: bool = False
     faults: tuple[str, ...] = ()
 
 
@@ -204,28 +209,88 @@ _RECURRING: Final[dict[str, Workload]] = {
 
 #: The queue of the jobs that schedules make.
 SCHEDULE_QUEUE: Final = b"occurrences"
+#: Dead letters, backoff and limits.
+_POLICIES: Final[tuple[tuple[bytes, bytes, bytes], ...]] = (
+    (b"*", b"max-deliveries", b"6"),
+    (b"*", b"dead-queue", DEAD_QUEUE),
+    (b"a", b"concurrency", b"4"),
+    (b"b", b"retry-delay", b"0.5"),
+    (b"b", b"rate", b"4"),
+    (b"b", b"rate-burst", b"1"),
+)
+_MATCH: Final = 0.3
+_KEY_POOL: Final = 12
+#: Clusters in which keys are used have so many nodes at least.
+KEY_NODES_MIN: Final = 3
 _EVERYTHING: Final[dict[str, Workload]] = {
     "everything": Workload(
         actions=("ack",) * 10 + ("ack-elsewhere", "nack", "nack-later", "working", "ignore"),
         count=(1, 1, 3),
-        match=0.3,
+        match=_MATCH,
         nohang=0.1,
         leaves=True,
         schedules=True,
         waits=True,
-        key_pool=12,
-        policies=(
-            (b"*", b"max-deliveries", b"6"),
-            (b"*", b"dead-queue", DEAD_QUEUE),
-            (b"a", b"concurrency", b"4"),
-            (b"b", b"retry-delay", b"0.5"),
-            (b"b", b"rate", b"4"),
-            (b"b", b"rate-burst", b"1"),
-        ),
+        key_pool=_KEY_POOL,
+        policies=_POLICIES,
     ),
 }
 _CLOCKS: Final[dict[str, Workload]] = {
     "schedules-clock": Workload(schedules=True, crowd=True, faults=("one_clock",)),
+}
+_SURVIVAL: Final[dict[str, Workload]] = {
+    "letters-logged": Workload(
+        retry_s=(1,),
+        replicate=(1, 2),
+        actions=("ignore", "ignore", "nack", "ack"),
+        logs=True,
+        policies=((b"*", b"max-deliveries", b"5"), (b"*", b"dead-queue", DEAD_QUEUE)),
+        faults=("restart", "kill", "one_down"),
+    ),
+    "memory-full": Workload(
+        nohang=0.1, actions=("ack", "ack", "nack", "enqueue"), match=0.3, faults=("memory_full",)
+    ),
+}
+_PROCESSES: Final[dict[str, Workload]] = {
+    "processes": Workload(
+        processes=True,
+        key_pool=12,
+        actions=("ack", "ack", "ack", "ack-elsewhere", "nack", "ignore"),
+        logs=True,
+        tables=True,
+        faults=("process_dies", "machine_down", "pause", "partition"),
+    ),
+    "processes-fewer": Workload(
+        processes=True,
+        replicate=(1, 2),
+        actions=("ack",),
+        count=(5, 20),
+        logs=True,
+        tables=True,
+        faults=("fewer_processes", "process_dies"),
+    ),
+    "processes-week": Workload(
+        processes=True,
+        replicate=(1, 2),
+        actions=("ack",),
+        count=(5, 20),
+        logs=True,
+        tables=True,
+        faults=("fewer_for_a_week",),
+    ),
+}
+_REPAIRS: Final[dict[str, Workload]] = {
+    "repairs": Workload(
+        tables=True,
+        repairs=True,
+        faults=(
+            *("kill", "power", "restart", "pause", "partition", "partition_one_way"),
+            *("reset", "half_open", "stall", "message_loss", "stale_disk", "empty_disk"),
+        ),
+    ),
+    "repairs-recurring": Workload(
+        tables=True, repairs=True, schedules=True, faults=("one_down", "one_away", "restart")
+    ),
 }
 
 
@@ -241,7 +306,24 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     7_000_000: _REUSED_KEYS,
     8_000_000: _EVERYTHING,
     9_000_000: _CLOCKS,
+    10_000_000: _SURVIVAL,
+    11_000_000: _PROCESSES,
+    12_000_000: _REPAIRS,
 }
+
+
+def with_everything(workload: Workload, nodes: int) -> Workload:
+    """The workload, whose clients use schedules, dead letters, patterns and limits besides what
+    they do in it, and keys, if there are nodes enough to keep them. With RETRY 0 there is no limit
+    on jobs in flight, where those that consumers ignore are as long as they live."""
+    once = 0 in workload.retry_s
+    return attrs.evolve(
+        workload,
+        match=_MATCH,
+        schedules=True,
+        key_pool=_KEY_POOL if nodes >= KEY_NODES_MIN else 0,
+        policies=tuple(one for one in _POLICIES if not (once and one[1] == b"concurrency")),
+    )
 
 
 def group(seed: int) -> dict[str, Workload]:

@@ -196,6 +196,11 @@ class MachineClocks:
         """Before anything begins: the wall clock is right, to a fifth of a second."""
         self._offset_us %= _RIGHT_US
 
+    def agree(self, other: MachineClocks) -> None:
+        """Before anything begins: these are the clocks of the same machine."""
+        self._offset_us = other._offset_us
+        self.drift(other.drift_ppm)
+
     def step(self, us: int) -> None:
         """The wall clock is set."""
         self._offset_us += us

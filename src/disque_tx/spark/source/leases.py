@@ -1,81 +1,95 @@
 """Leases of the jobs of a batch: they are not delivered to other consumers while it runs.
 
-1. WORKING postpones the next delivery of a job to RETRY from now. It is sent when a batch begins,
-   and then each time a third of the shortest RETRY in it has passed.
-2. A node refuses it in the second half of a job's TTL. The job may then be delivered again while
-   the batch runs; this is logged once, and the batch goes on.
-3. A job with RETRY 0 is never delivered again, and needs no lease.
-4. A job that no node knows, or that is acknowledged, is not renewed again: whether it can still be
-   read turns out when it is read.
+The rules are those of :mod:`disque_tx.client.leases`, with one lease for all jobs of a batch, by
+the shortest RETRY among them. The first heartbeats are sent when the batch begins. A job whose
+RETRY is 0, or whose heartbeat was refused, gets no others, and the batch goes on: whether a job
+that is gone can still be read turns out when it is read. That jobs are too old is logged once.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.errors import (
-    AlreadyAcknowledged,
-    ClientError,
-    ConnectionLost,
-    TooLate,
-    UnknownJob,
-)
+from disque_tx.client.errors import ClientError, ConnectionLost, TooLate, UnknownJob
+from disque_tx.client.leases import REFUSALS, Lease
 from disque_tx.client.requests import encoding as requests
 
 _LOG: Final = logging.getLogger(__name__)
-_HEARTBEATS_PER_RETRY: Final = 3
-_INTERVAL_S_MIN: Final = 0.2
-#: Until a reply to WORKING has reported the RETRY.
-_FIRST_INTERVAL_S: Final = 1.0
+
+
+class _Batch(Lease):
+    """The jobs that are leased together. ``jobs``: by the node that delivered them."""
+
+    __slots__ = ("jobs",)
+
+    def __init__(self, jobs: Mapping[Address, Sequence[str]]) -> None:
+        super().__init__()
+        self.jobs = jobs
+
+    def heard_all(self, answers: Sequence[int | ClientError], sent_s: float, now_s: float) -> None:
+        """Count the answers to the heartbeats of one round. Those that are missing are repeated
+        soon, with all others."""
+        going_on = [answer for answer in answers if _goes_on(answer)]
+        if not going_on:
+            self.release()
+        retries_s = [answer for answer in going_on if isinstance(answer, int)]
+        if retries_s:
+            self.heard(min(retries_s), sent_s, now_s)
+        missing = [answer for answer in going_on if isinstance(answer, ClientError)]
+        if missing:
+            self.heard(missing[0], sent_s, now_s)
 
 
 class SourceLeases:
-    """The jobs of the current batch. ``interval_s``: how often to renew, ``None``: not at all."""
+    """The leases of the current batch. ``now_s``: a steady clock."""
 
-    def __init__(self) -> None:
-        self.interval_s: float | None = None
-        self._jobs: Mapping[Address, Sequence[str]] = {}
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._batch = _Batch({})
+        self._batch.release()
         self._warned = False
+
+    def wait_s(self) -> float | None:
+        """How long until heartbeats are due; ``None`` if none are."""
+        due_s = self._batch.due_s
+        return None if due_s is None else max(0.0, due_s - self._now_s())
 
     def replace(self, jobs: Mapping[Address, Sequence[str]], servers: Servers) -> set[str]:
         """Lease these jobs instead of those before, at once; returns what :meth:`renew` does."""
-        self._jobs = jobs
-        self.interval_s = _FIRST_INTERVAL_S
+        self._batch = _Batch(jobs)
         return self.renew(servers)
 
     def renew(self, servers: Servers) -> set[str]:
         """Postpone the next delivery of every job.
 
         Returns the jobs whose node cannot be reached, and that no other node knows.
+
+        :raises ClientError: what the nodes answer cannot be read; the heartbeats are due again.
         """
-        jobs = self._jobs
+        batch = self._batch  # another one may come in the meantime
+        sent_s = self._now_s()
         away: set[str] = set()
         kept: dict[Address, list[str]] = {}
-        retries_s: list[int] = []
-        for node, ids in jobs.items():
-            answers = servers.ask_holders(node, ids, requests.working, _is_unknown)
-            retries_s += [answer for answer in answers if isinstance(answer, int) and answer > 0]
-            kept[node] = [
-                job_id for job_id, answer in zip(ids, answers, strict=True) if _goes_on(answer)
-            ]
-            away.update(
-                job_id
-                for job_id, answer in zip(ids, answers, strict=True)
-                if isinstance(answer, ConnectionLost)
-            )
-            self._warn(sum(isinstance(answer, TooLate) for answer in answers))
-        # Another batch may have come in the meantime.
-        if self._jobs is jobs:
-            self._jobs = kept
-            if not any(kept.values()):
-                self.interval_s = None
-            elif retries_s:
-                self.interval_s = max(min(retries_s) / _HEARTBEATS_PER_RETRY, _INTERVAL_S_MIN)
+        heard: list[int | ClientError] = []
+        try:
+            for node, ids in batch.jobs.items():
+                answers = servers.ask_holders(node, ids, requests.working, _is_unknown)
+                heard += answers
+                pairs = list(zip(ids, answers, strict=True))
+                kept[node] = [job_id for job_id, answer in pairs if _goes_on(answer)]
+                away.update(id_ for id_, answer in pairs if isinstance(answer, ConnectionLost))
+        except ClientError as error:
+            batch.heard(error, sent_s, self._now_s())
+            raise
+        batch.jobs = kept
+        batch.heard_all(heard, sent_s, self._now_s())
+        self._warn(sum(isinstance(answer, TooLate) for answer in heard))
         return away
 
     def _warn(self, late: int) -> None:
@@ -95,9 +109,7 @@ def _is_unknown(answer: object) -> bool:
 
 def _goes_on(answer: int | ClientError) -> bool:
     """Whether to renew the job again."""
-    if isinstance(answer, UnknownJob | AlreadyAcknowledged | TooLate):
-        return False
-    return answer != 0
+    return answer != 0 and not isinstance(answer, REFUSALS)
 
 
 class Heartbeat:
@@ -127,7 +139,7 @@ class Heartbeat:
         servers = self._connect()
         try:
             while not self._stopped.is_set():
-                if self._changed.wait(self._leases.interval_s):
+                if self._changed.wait(self._leases.wait_s()):
                     self._changed.clear()
                 else:
                     self._renew(servers)

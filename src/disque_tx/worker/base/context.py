@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from disque_tx.client import AddOptions, Job, JobDetails
+from disque_tx.client.leases import Lease
 
 
 class DeliveredJob(Protocol):
@@ -100,9 +101,9 @@ class HeldJob:
     """A job that this worker holds: delivered, and neither acknowledged nor given back.
 
     ``task``: the name of its handler, for the log; empty while that is not known.
-    ``retry_s`` and ``add_options``: the options it was added with, ``None`` until they are known.
-    ``timer``: when the next WORKING is sent. ``heartbeat``: the WORKING that has no answer yet.
-    ``leased``: whether to send more. ``reply``: the queue for the result, if one was asked for.
+    ``add_options``: the options it was added with, ``None`` until they are known. ``lease``: when a
+    WORKING is due, and the job's RETRY. ``timer``: sends it. ``heartbeat``: the WORKING that has no
+    answer yet. ``reply``: the queue for the result, if one was asked for.
     ``retries_max``: how many nacks and additional deliveries it may have. ``reason``: why it is
     given back, for nodes that keep that; ``None`` for no reason.
     """
@@ -111,10 +112,9 @@ class HeldJob:
         "heartbeat",
         "reason",
         "context",
-        "leased",
+        "lease",
         "reply",
         "retries_max",
-        "retry_s",
         "delivered",
         "task",
         "add_options",
@@ -126,11 +126,10 @@ class HeldJob:
         self.context = context
         self.retries_max = retries_max
         self.task = ""
-        self.retry_s: int | None = None
+        self.lease = Lease()
         self.add_options: AddOptions | None = None
         self.timer: IDelayedCall | None = None
         self.heartbeat: Deferred[None] | None = None
-        self.leased = True
         self.reply: str | None = None
         self.reason: str | None = None
 

@@ -7,10 +7,9 @@ writing a letter and acknowledging the job causes a second one.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
@@ -22,11 +21,9 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.requests.moving import BACK
 from disque_tx.messages.limits import U32_MAX
+from disque_tx.text.letters import NAMES, letter_bytes, letter_history, letter_members
 from disque_tx.worker.base.errors import WorkerError
 
-#: Letters of version 1 do not say what the job was added with.
-_VERSION: Final = 2
-_READ: Final = (1, _VERSION)
 _NAMES: Final = ("queue", "id")
 _TEXTS: Final = ("reason", "traceback", "worker")
 _COUNTS: Final = ("nacks", "additional_deliveries")
@@ -79,9 +76,8 @@ class Letter:
     def encoded(self) -> bytes:
         """The body of the dead letter, JSON."""
         values = attrs.asdict(self, recurse=False)
-        values["body"] = b64encode(self.body).decode()
-        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
-        return json.dumps({"version": _VERSION, **values}).encode()
+        values["history"] = letter_history(self.history)
+        return letter_bytes(values, self.body)
 
     @classmethod
     def decoded(cls, body: bytes) -> Letter:
@@ -91,33 +87,27 @@ class Letter:
         :raises NotADeadLetter: it is not a letter.
         """
         try:
-            values = json.loads(body)
-            if values.pop("version") not in _READ:
-                raise ValueError("it has another version")
-            values["body"] = b64decode(values["body"], validate=True)
+            values = letter_members(body)
             values["history"] = tuple(
                 (_time("at_s", entry["at_s"]), _text("reason", entry["reason"]))
                 for entry in values["history"]
             )
             _check(values)
-            return cls(**{name: values[name] for name in _FIELDS if name in values})
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            # Others come from a later version.
+            return cls(**{name: values[name] for name in NAMES if name in values})
+        except (ValueError, TypeError, KeyError) as error:
             raise NotADeadLetter(f"This is not a dead letter: {error}.") from None
 
     def table(self) -> dict[str, Any]:
         """The letter as a table to print, or as JSON; the body is text if it is UTF-8."""
         values = attrs.asdict(self, recurse=False)
-        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
+        values["history"] = letter_history(self.history)
         try:
             values["body"] = self.body.decode()
         except UnicodeDecodeError:
             del values["body"]
             values["body_base64"] = b64encode(self.body).decode()
         return values
-
-
-#: Other fields come from a later version and are ignored.
-_FIELDS: Final = tuple(field.name for field in attrs.fields(Letter))
 
 
 def _check(values: dict[str, Any]) -> None:

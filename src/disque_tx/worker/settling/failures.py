@@ -92,7 +92,7 @@ class FailureHandler:
 
     def given_up(self, held: HeldJob, failed: JobFailure) -> None:
         """The handler of a job takes too long and cannot be stopped."""
-        if held.retry_s == 0 or self._has_no_other_try(held, failed):
+        if held.lease.retry_s == 0 or self._has_no_other_try(held, failed):
             self.bury(held, failed)
         else:
             self._remember(held, failed)
@@ -120,11 +120,11 @@ class FailureHandler:
         return failed.hopeless or (exhausted and not by_nodes)
 
     async def _try_again(self, held: HeldJob, failed: JobFailure, rules: QueueRules) -> None:
-        if held.retry_s is None:
+        if held.lease.retry_s is None:
             await self._leases.send_heartbeat(held)
-        if held.retry_s is None:
+        if held.lease.retry_s is None:
             await self._settling.fetch_options(held)
-        if held.retry_s == 0:
+        if held.lease.retry_s == 0:
             await self._bury(held, failed)
             return
         self._remember(held, failed)
@@ -180,7 +180,7 @@ class FailureHandler:
             id=context.id,
             queue=context.queue,
             n=context.attempt,
-            most=1 if held.retry_s == 0 else max(held.retries_max + 1, context.attempt),
+            most=1 if held.lease.retry_s == 0 else max(held.retries_max + 1, context.attempt),
             following=f"it goes to {dead!r}" if following is None else f"next {following}",
             reason=failed.reason,
             trace=f"\n{failed.trace.rstrip()}" if following is None and failed.trace else "",
@@ -190,7 +190,7 @@ class FailureHandler:
 
     def _letter(self, held: HeldJob, failed: JobFailure) -> Letter:
         job = held.context.job
-        add_options = held.add_options or AddOptions(retry_s=held.retry_s)
+        add_options = held.add_options or AddOptions(retry_s=held.lease.retry_s)
         return Letter(
             queue=job.queue,
             id=job.id,

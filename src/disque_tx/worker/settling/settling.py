@@ -169,9 +169,9 @@ class Settler:
         """Jobs with RETRY 0, which NACK does not queue again (client protocol, section 17)."""
         found = []
         for held in batch:
-            if held.retry_s is None:
+            if held.lease.retry_s is None:
                 await self.fetch_options(held)
-            if held.retry_s == 0:
+            if held.lease.retry_s == 0:
                 found.append(held)
         return found
 
@@ -192,7 +192,7 @@ class Settler:
             if details is not None and details.state != "acked":
                 held.add_options = original_options(details, self._wall_s)
                 if details.state == "active":
-                    held.retry_s = details.retry_s
+                    held.lease.retry_s = details.retry_s
             return
 
     def leave(self, held: HeldJob) -> None:

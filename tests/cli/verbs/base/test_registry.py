@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.help import ENTRIES
+from disque_tx.cli.syntax import ENTRIES
 from disque_tx.cli.verbs.base.registry import VERBS, listing, recognised
 from tests.cli.double import ScriptedServer
 from tests.cli.program import run

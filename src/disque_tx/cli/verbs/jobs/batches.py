@@ -16,7 +16,7 @@ import click
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import ClientError
-from disque_tx.client.steps.commands import whole_ms
+from disque_tx.client.steps.fetching import whole_ms
 from disque_tx.client.values import Job
 
 _F = TypeVar("_F", bound=Callable[..., object])

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from disque_tx.cli.help import ENTRIES
+from disque_tx.cli.syntax import ENTRIES
 from disque_tx.cli.verbs.base.registry import USAGE, VERBS
 
 _OPTION: Final = re.compile(

@@ -20,8 +20,8 @@ from disque_tx.config.directives import DIRECTIVES
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.addresses import is_loopback, plain_ip
+from disque_tx.engine.processes import jobs_left, mark_path, nodes_known, reaches
 from disque_tx.errors import CommandError, LocalError
-from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
 from disque_tx.services.clients.listeners import Listeners
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.net.hub import Hub
@@ -33,7 +33,6 @@ from disque_tx.services.processes.following import Followed
 from disque_tx.services.processes.gathering import FigureGathering
 from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.handover import MemberListeners
-from disque_tx.services.processes.parent.surplus import mark_path
 from disque_tx.services.processes.settings import share
 from disque_tx.services.processes.summedinfo import Figures, fields, figures
 
@@ -75,7 +74,7 @@ class MemberRoot(NodeRoot):
 
     def _take_back_leaving(self) -> None:
         """Cancel the leave begun when ``processes`` was lowered: it was raised again."""
-        mark = mark_path(self.settings)
+        mark = mark_path(self.settings.cluster_config_file)
         if not self._start.surplus and os.path.exists(mark):
             self.runtime.node.membership.set_leaving(False)
 
@@ -124,13 +123,13 @@ class MemberRoot(NodeRoot):
     def _leave(self) -> None:
         with self.runtime.turn() as node:
             if not node.membership.leaving:
-                with open(mark_path(self.settings), "wb"):
+                with open(mark_path(self.settings.cluster_config_file), "wb"):
                     pass
                 node.membership.set_leaving(True)
 
     def _remove_mark(self) -> None:
         try:
-            os.unlink(mark_path(self.settings))
+            os.unlink(mark_path(self.settings.cluster_config_file))
         except FileNotFoundError:
             pass
 
@@ -243,9 +242,9 @@ class MemberRoot(NodeRoot):
         report = {
             "figures": figures(self.server),
             "received": self._received,
-            "work": len(node.jobs) + len(node.waiters.copies),
-            "reached": [one.decode() for one in membership.siblings if _reaches(node, one)],
-            "nodes": sum(not one.flags & HANDSHAKE for one in membership.nodes.values()),
+            "work": jobs_left(node),
+            "reached": [one.decode() for one in membership.siblings if reaches(node, one)],
+            "nodes": nodes_known(node),
             "ip": "" if is_loopback(ip) else ip.decode(),
         }
         self._channel.send(["report", report])
@@ -297,16 +296,6 @@ class MemberRoot(NodeRoot):
         self._report()
         self._channel.close()
         return result
-
-
-def _reaches(node: Node, node_id: bytes) -> bool:
-    """Whether jobs and questions may be sent there."""
-    membership = node.membership
-    entry = membership.nodes.get(node_id)
-    if entry is None or entry.flags & (HANDSHAKE | PFAIL | FAIL):
-        return False
-    link = entry.link
-    return link is not None and (link.features != 0 or membership.features == 0)
 
 
 def _knows(node: Node, node_id: bytes) -> bool:

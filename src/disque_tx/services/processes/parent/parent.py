@@ -19,6 +19,7 @@ from twisted.internet.task import LoopingCall
 
 from disque_tx import config
 from disque_tx.config.paths import os_error_text
+from disque_tx.engine.processes import Emptying
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.bus.endpoints import first_address
 from disque_tx.services.machine.process import SystemdWatchdog, notify
@@ -65,7 +66,7 @@ class Parent(MultiService):
         self._reactor = reactor
         self._environment = environment_of_children(environment)
         self._started = started
-        self._emptying: dict[int, leftovers.Emptying] = {}
+        self._emptying: dict[int, Emptying] = {}
         self._balance = Balance()
         self._listeners = FrontListeners(settings, log, self._balance, reactor)
         self._supervision = Supervision(reactor, self._launch, self)
@@ -126,7 +127,7 @@ class Parent(MultiService):
                 f"Process {number} is surplus now: it gives its jobs to the others, and"
                 " ends when it has none"
             )
-            self._emptying[number] = leftovers.Emptying(self._reactor.seconds())
+            self._emptying[number] = Emptying(self._reactor.seconds())
         notify("STATUS=Starting the processes")
         self._supervision.start([*self._wanted, *self._surplus])
         self._loop.start(_REPORT_S, now=False)
@@ -211,8 +212,9 @@ class Parent(MultiService):
         emptying = self._emptying.get(number)
         member = self._supervision.members[number]
         if emptying is not None and member.ready and self._serving:
-            others = [self._reports.of(other) for other in self._wanted]
-            if emptying.may_end(report, others, self._reactor.seconds()):
+            others = [self._reports.of(other).get("nodes", 0) for other in self._wanted]
+            now_s = self._reactor.seconds()
+            if emptying.may_end(report["work"], report["nodes"], others, now_s):
                 self._supervision.retire(number)
 
     def _set(self, name: str, value: str) -> None:

@@ -1,0 +1,42 @@
+"""Tests for :mod:`disque_tx.engine.processes`."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.engine.processes import Emptying, node_files
+
+
+class EmptyingTests(SynchronousTestCase):
+    """When a node may end for good."""
+
+    def test_empty(self) -> None:
+        """A process may end when it was empty twice, and the others know the nodes it knows."""
+        emptying = Emptying(0.0)
+        others = [4, 3]
+        self.assertFalse(emptying.may_end(1, 4, others, 1.0))
+        self.assertFalse(emptying.may_end(0, 4, others, 2.0))
+        self.assertFalse(emptying.may_end(0, 4, others, 3.0))
+        self.assertTrue(emptying.may_end(0, 3, others, 4.0))
+
+    def test_not_empty_again(self) -> None:
+        """A job that comes meanwhile keeps it: it must be empty twice in a row."""
+        emptying = Emptying(0.0)
+        self.assertFalse(emptying.may_end(0, 2, [2], 1.0))
+        self.assertFalse(emptying.may_end(1, 2, [2], 2.0))
+        self.assertFalse(emptying.may_end(0, 2, [2], 3.0))
+        self.assertTrue(emptying.may_end(0, 2, [2], 4.0))
+
+    def test_others_never_learn(self) -> None:
+        """A node that only the former process knows does not keep it for ever."""
+        emptying = Emptying(0.0)
+        for now_s in (1.0, 2.0):
+            self.assertFalse(emptying.may_end(0, 9, [2], now_s))
+        self.assertTrue(emptying.may_end(0, 9, [2], 20.0))
+
+    def test_order(self) -> None:
+        """The nodes file goes after everything that the next start would have to remove, and a log
+        that is not in use stays."""
+        with_log, without = node_files("d/nodes.conf", "d/log"), node_files("d/nodes.conf", "")
+        self.assertEqual(["d/nodes.conf", "d/nodes.conf.leaving"], with_log[-2:])
+        self.assertEqual(["d/log", "d/log.queued"], [p for p in with_log if p not in without])
