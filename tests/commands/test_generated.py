@@ -39,9 +39,9 @@ class GeneratedTests(DeskCase):
             self.server.clients[client.id] = client
             dispatcher.run(client, argv)
             for _ in range(1_000):
-                if not self.node.slices.busy():
+                if not self.node.state.slices.busy():
                     break
-                self.node.slices.run(self.node.now_ms)
+                self.node.state.slices.run(self.node.now_ms)
                 self.node.run_due()
             data = client.replies.take()  # type: ignore[attr-defined]
             shown = b" ".join(argv)[:120]

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.queues.queues import PAUSE_IN, PAUSE_NONE, PAUSE_OUT
-from disque_tx.engine.pausesfile import PausesFile
+from disque_tx.engine.sidefiles import PausesFile
 from disque_tx.errors import PeerError
 from disque_tx.messages.nodes import MYSELF, NodeEntry
 from disque_tx.services.machine.memoryfiles import MemoryFiles

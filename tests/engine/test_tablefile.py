@@ -6,7 +6,7 @@ import errno
 
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.tables.definition import SKIP, Definition
-from disque_tx.engine.tablefile import TableFile, TableFiles
+from disque_tx.engine.sidefiles import TableFile, TableFiles
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.machine.memoryfiles import MemoryFiles
 from disque_tx.wire.files.tables import render

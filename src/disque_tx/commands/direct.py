@@ -238,7 +238,7 @@ class DirectNode:
         """The client of these jobs is gone: they go back to their queues, some in each turn."""
         returning = _Returning(self._node, jobs)
         if not returning.step(self._node.now_ms):
-            self._node.slices.add(returning)
+            self._node.state.slices.add(returning)
 
     # -- notes -------------------------------------------------------------------------------
 

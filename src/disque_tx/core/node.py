@@ -58,8 +58,7 @@ DUE_PER_TURN: Final = 2_000
 
 
 class Node:
-    """State of one node. ``random``: a number in [0, 1) per call. ``state``: what its parts
-    share."""
+    """One node. ``random``: a number in [0, 1) per call. ``state``: what its parts share."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
         self.state = state = State(membership, random)
@@ -88,7 +87,6 @@ class Node:
         self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
         self.cluster.watchers = [self.demanding.receivers, self.supplying]
         self._adding = Adding(state, self.delivery, self.replication, ids)
-        self.clocks = state.clocks
         self.recurring = Recurring(state, self._adding)
         backoff = RetryBackoff(state, self.delivery)
         replacements = Replacements(state, self.delivery, backoff, self._adding, self.acks)
@@ -102,7 +100,6 @@ class Node:
         self._serving = Serving(state, self.delivery)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self.pausing = state.pausing
-        self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.queue_queries = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation, self.demanding)

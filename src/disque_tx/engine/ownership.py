@@ -90,3 +90,8 @@ def set_aside(files: IFiles, path: str, kept: str) -> None:
     """Give a file another name, for good; ``OSError`` if that cannot be done."""
     files.rename(path, kept)
     files.sync_folder(kept)
+
+
+def queued_path(log_path: str) -> str:
+    """Where the file is that says which jobs of a log were queued when the node stopped."""
+    return f"{log_path}.queued"

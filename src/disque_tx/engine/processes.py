@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.core.node import Node
-from disque_tx.engine.aof.queued import path_of as queued_path
-from disque_tx.engine.pausesfile import pauses_path
-from disque_tx.engine.tablefile import table_path
+from disque_tx.engine.ownership import queued_path
+from disque_tx.engine.sidefiles import pauses_path, table_path
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
 from disque_tx.wire.files.tables import POLICIES, SCHEDULES
 

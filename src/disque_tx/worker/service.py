@@ -290,10 +290,10 @@ class Worker(Service):
             if not outcome.late:
                 self._active -= len(outcome.run.held)
             for held in outcome.run.held:
-                self._settle(held, outcome)
+                self._process_outcome(held, outcome)
         self._continue()
 
-    def _settle(self, held: HeldJob, outcome: RunOutcome) -> None:
+    def _process_outcome(self, held: HeldJob, outcome: RunOutcome) -> None:
         if outcome.failed is not None:
             if not outcome.late:
                 self._failures.failed(held, outcome.failed)

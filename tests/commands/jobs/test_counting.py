@@ -208,7 +208,7 @@ class ListTests(OverviewCase):
         self.assertEqual([], self.answers(counting.qlist, b"QLIST"))
         self.node.client_gone(self.client)
         self.turns()
-        self.assertFalse(self.node.slices.busy())
+        self.assertFalse(self.node.state.slices.busy())
         self.assertEqual([], self.client.replies.values)  # type: ignore[attr-defined]
 
     def test_errors(self) -> None:

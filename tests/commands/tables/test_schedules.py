@@ -81,7 +81,7 @@ class ScheduleTests(ScheduleCase):
         self.node.run_due()
         replies = self.client.replies
         assert isinstance(replies, ValueReplies)
-        self.assertEqual(([], False), (replies.values, self.node.slices.busy()))
+        self.assertEqual(([], False), (replies.values, self.node.state.slices.busy()))
 
     def test_repair(self) -> None:
         """The table of schedules is repaired as that of policies is."""

@@ -80,7 +80,7 @@ class DropOldestTests(NodeCase):
         self.pass_ms(1)
         self.assertEqual(1, self.length(b"long"))
         self.assertEqual(1_200, self.node.totals.overflowed)
-        self.assertFalse(self.node.slices.busy())
+        self.assertFalse(self.node.state.slices.busy())
 
     def test_flushed_meanwhile(self) -> None:
         """DEBUG FLUSHALL while a queue is being shortened leaves nothing to do."""

@@ -16,7 +16,7 @@ class ClockCase(PeerCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.clocks: Clocks = self.node.clocks
+        self.clocks: Clocks = self.node.state.clocks
 
     def show(self, peer: bytes, ahead_s: float, round_trip_ms: int = 1) -> None:
         """A peer answers a PING with what its clock shows."""

@@ -249,10 +249,10 @@ class ManyQueuesTests(MatchCase):
     def finish(self) -> None:
         """Let the node look at all queues."""
         for _ in range(1_000):
-            if not self.node.slices.busy():
+            if not self.node.state.slices.busy():
                 break
             self.pass_ms(1)
-        self.assertFalse(self.node.slices.busy())
+        self.assertFalse(self.node.state.slices.busy())
 
     def test_found_later(self) -> None:
         """A job in one of very many queues is found, if not at once then in one of the next turns,

@@ -62,12 +62,12 @@ class PauseTests(NodeCase):
         for _ in range(30):
             self.pass_ms(1)
         self.assertEqual({PAUSE_ALL}, {self.flags(name) for name in names})
-        self.assertFalse(self.node.slices.busy())
+        self.assertFalse(self.node.state.slices.busy())
 
     def test_other_settings(self) -> None:
         """A change of other settings walks over no queue."""
         self.node.policies.set(b"*", b"ttl", b"5")
-        self.assertFalse(self.node.slices.busy())
+        self.assertFalse(self.node.state.slices.busy())
 
     def test_pause_command(self) -> None:
         """PAUSE adds to the policy, and PAUSE none takes away only what PAUSE said."""

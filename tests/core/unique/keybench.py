@@ -153,7 +153,7 @@ class KeyCluster:
             self.begin()
             for node in self.up.values():
                 node.keys.view.refresh()
-                node.slices.run(self.now_ms)
+                node.state.slices.run(self.now_ms)
                 node.run_due()
                 node.federation.run_due()
             self.settle()

@@ -108,7 +108,7 @@ class CrashTests(SynchronousTestCase):
         disk.append("log", b"data")
         disk.sync_fails = True
         self.assertRaises(OSError, disk.sync, "log")
-        disk.settle()
+        disk.start_process()
         found = disk.read("log")
         disk.crash()
         self.assertEqual(found, disk.read("log"))

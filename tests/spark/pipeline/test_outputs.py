@@ -194,5 +194,5 @@ class CommandTests(PipelineCase):
         root = self.folder / "ledger"
         for name in ("_open-doors", f"_open-{'0' * 32}"):
             (root / name).mkdir(parents=True)
-        Ledger(self.spark, str(root)).settle("again")
+        Ledger(self.spark, str(root)).decide_unfinished("again")
         self.assertEqual(["_open-doors"], [path.name for path in root.iterdir()])

@@ -145,10 +145,10 @@ def _show(
 ) -> None:
     queues = [(*one, address) for address, node in found.items() for one in node.longest]
     places = [(address, name) for _, name, address in heapq.nlargest(limit, queues)]
-    before = _look(members, places)
+    before = _sample_places(members, places)
     if interval_s:
         time.sleep(interval_s)
-    after = _look(members, places) if interval_s else before
+    after = _sample_places(members, places) if interval_s else before
     rows = [
         (address, figures, rates(before.get((address, name)), figures, interval_s))
         for (address, name), figures in after.items()
@@ -166,7 +166,7 @@ def _show(
         click.echo(f"{address}: {node.queues} queues", err=True)
 
 
-def _look(members: Members, places: list[Place]) -> dict[Place, QueueSummary]:
+def _sample_places(members: Members, places: list[Place]) -> dict[Place, QueueSummary]:
     """The figures of queues at nodes, in this order; without nodes that do not answer."""
     names: dict[str, list[str]] = {}
     for address, name in places:

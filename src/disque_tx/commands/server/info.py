@@ -103,15 +103,15 @@ def _drain(server: Server) -> Fields:
 def _cluster(server: Server) -> Fields:
     """Fields that the original's CLUSTER INFO, whose fields are fixed, does not have."""
     membership = server.node.membership
-    server.node.clocks.update(server.node.now_ms)
+    server.node.state.clocks.update(server.node.now_ms)
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
         ("cluster_twins", str(server.node.cluster.duplicate_ids())),
         ("cluster_twin_messages", str(membership.identity.duplicate_messages)),
         ("cluster_standing_aside", "yes" if membership.identity.suspended else "no"),
-        ("cluster_clock_ahead_seconds", f"{int(server.node.clocks.ahead_ms) / 1000:.3f}"),
-        ("cluster_clocks_apart", str(server.node.clocks.count)),
+        ("cluster_clock_ahead_seconds", f"{int(server.node.state.clocks.ahead_ms) / 1000:.3f}"),
+        ("cluster_clocks_apart", str(server.node.state.clocks.count)),
         *_drain(server),
     ]
 

@@ -114,10 +114,10 @@ def list_schedules(server: Server, client: Client) -> None:
     listing = _Listing(server.node, client)
     if listing.step(server.node.now_ms):
         return
-    if server.node.slices.count() >= _TASKS_MAX:
+    if server.node.state.slices.count() >= _TASKS_MAX:
         raise CommandError("ERR", "Too many long requests are under way, try again later")
     listing.wait = server.node.waiters.wait_for_task(client)
-    server.node.slices.add(listing)
+    server.node.state.slices.add(listing)
 
 
 class _Listing(SlicedTask):

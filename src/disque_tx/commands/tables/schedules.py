@@ -74,7 +74,7 @@ def _set(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _now_s(node: Node) -> i64:
     """What most clocks show, in seconds since 1970."""
-    return (node.wall_us // 1000 - node.clocks.ahead_ms) // 1000
+    return (node.wall_us // 1000 - node.state.clocks.ahead_ms) // 1000
 
 
 def _del(server: Server, client: Client, argv: list[bytes]) -> None:

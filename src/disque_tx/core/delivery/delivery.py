@@ -98,7 +98,7 @@ class Delivery:
         if not self.may_queue(job):
             return False
         if self._outbox.events is not None:
-            self._note_queued(self._outbox.events, job, cause)
+            self._record_queued(self._outbox.events, job, cause)
         if cause == events.BY_NACK:
             self._totals.nacked += 1
             self.count(job, INCR_NACKS)
@@ -127,7 +127,7 @@ class Delivery:
         job.retried = cause == events.BY_RETRY
         self._jobs.reschedule(job)
 
-    def _note_queued(self, sink: EventSink, job: Job, cause: i64) -> None:
+    def _record_queued(self, sink: EventSink, job: Job, cause: i64) -> None:
         if cause == events.BY_NACK:
             sink.job(events.NACKED, job, events.NO_REASON, 0, worked_ms(job, self._turn.now_ms))
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
@@ -179,9 +179,9 @@ class Delivery:
         if queue.waiters or self._matching.active or queue.wanted is not None:
             self._waiters.note_ready(queue)
         if self._policies.bounded:
-            self._note_length(queue)
+            self._check_length(queue)
 
-    def _note_length(self, queue: Queue) -> None:
+    def _check_length(self, queue: Queue) -> None:
         """Whether the queue is too long is looked at once its clients are served."""
         policy = self._policies.of(queue.name)
         if policy is not None and policy.overflow == DROP_OLDEST and not queue.overfull:

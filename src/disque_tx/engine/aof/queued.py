@@ -18,7 +18,7 @@ from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
-from disque_tx.engine.ownership import read_whole, set_aside
+from disque_tx.engine.ownership import queued_path, read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.files.queued import TAIL_BYTES, QueuedJobs, digest, parse, render
 
@@ -52,7 +52,7 @@ class QueuedFile:
     def read(self, log: IFile, log_path: str) -> None:
         """Read the file, if there is one, and see whether it belongs to the loaded ``log``; one
         that is of no use is set aside."""
-        self._path = path_of(log_path)
+        self._path = queued_path(log_path)
         self._found = None
         try:
             data = read_whole(self._files, self._path, _BYTES_MAX)
@@ -129,7 +129,7 @@ class QueuedFile:
         """The log is written, and nothing is delivered any more: write what is queued."""
         if not self.log_path:
             return
-        path = path_of(self.log_path)
+        path = queued_path(self.log_path)
         node = self._environment.node
         ids = [*_queued(node), *self._listed[self._done :]]
         try:
@@ -147,11 +147,6 @@ class QueuedFile:
             self._reports.warning(
                 f"{path} can't be written at shutdown: {os_error_text(error)}.{_NOT_QUEUED}"
             )
-
-
-def path_of(log_path: str) -> str:
-    """Where the file of a log is."""
-    return f"{log_path}.queued"
 
 
 def _tail(log: IFile) -> bytes:

@@ -184,7 +184,7 @@ class Rewrite:
             self._fail(error)
             return
         if self._snapshot.complete:
-            self._sync(self._settle)
+            self._sync(self._write_rest)
         elif self._unsynced >= SYNC_BYTES and self._settings.aof_rewrite_incremental_fsync:
             self._sync(self._later)
         else:
@@ -214,9 +214,9 @@ class Rewrite:
         else:
             then()
 
-    # -- settle and switch -------------------------------------------------------------------
+    # -- write the rest and switch ------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _write_rest(self) -> None:
         much = self.buffered > _LEFT_BYTES_MAX and self._rounds < _ROUNDS_MAX
         self._rounds += 1
         try:
@@ -229,7 +229,7 @@ class Rewrite:
             self._fail(error)
             return
         if much:
-            self._sync(self._settle)
+            self._sync(self._write_rest)
         else:
             self._release()
             self._finished(self._file)

@@ -134,7 +134,7 @@ class DisqueChannel(virtual.Channel):
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         message = super().basic_get(queue, no_ack, **kwargs)
         if message is not None and no_ack:
-            self._settle(message.delivery_tag, TakenJob.ack)
+            self._end(message.delivery_tag, TakenJob.ack)
         return message
 
     def fetch(self) -> None:
@@ -187,7 +187,7 @@ class DisqueChannel(virtual.Channel):
             if message is None:
                 continue
             if queue in self._unacknowledged:
-                self._settle(job.id, TakenJob.ack)
+                self._end(job.id, TakenJob.ack)
             count += 1
             self.connection._deliver(message, queue)
         return count
@@ -217,13 +217,13 @@ class DisqueChannel(virtual.Channel):
             delivered = list(self._taken)
             tags = delivered[: delivered.index(delivery_tag) + 1]
         for tag in tags:
-            self._settle(tag, TakenJob.ack)
+            self._end(tag, TakenJob.ack)
             super().basic_ack(tag)
 
     def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:
         if requeue:
             self.broker.leases.withdraw(delivery_tag)
-        self._settle(delivery_tag, TakenJob.nack if requeue else TakenJob.ack)
+        self._end(delivery_tag, TakenJob.nack if requeue else TakenJob.ack)
         self.qos.ack(delivery_tag)
 
     def basic_recover(self, requeue: bool = False) -> None:
@@ -232,11 +232,11 @@ class DisqueChannel(virtual.Channel):
         for tag in list(self._taken):
             self.basic_reject(tag, requeue=True)
 
-    def _settle(self, tag: str, settle: Any) -> None:
+    def _end(self, tag: str, end: Any) -> None:
         job = self._taken.pop(tag, None)
         if job is not None:
             self._release(job)
-            settle(job)
+            end(job)
 
     def _release(self, job: TakenJob) -> None:
         self.broker.leases.release(job.id)

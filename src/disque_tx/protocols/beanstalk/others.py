@@ -117,7 +117,7 @@ class OtherRequests:
         entry.until_ms = self._node.wall_ms() + delay_s * 1000 if delay_s > 0 else 0
         if not self._node.give_back(client, job, delay_s * 1000):
             return _NOT_FOUND
-        self._note(entry, job)
+        self._keep_note(entry, job)
         return b"RELEASED\r\n"
 
     def _bury(self, entry: TubeJob, job: Job) -> bytes:
@@ -128,10 +128,10 @@ class OtherRequests:
         if not self._node.hold(client, job):
             entry.unbury()
             return _NOT_FOUND
-        self._note(entry, job)
+        self._keep_note(entry, job)
         return b"BURIED\r\n"
 
-    def _note(self, entry: TubeJob, job: Job) -> None:
+    def _keep_note(self, entry: TubeJob, job: Job) -> None:
         if entry.number in self._tubes.by_number:
             self._node.note(job, entry)
 
@@ -159,7 +159,7 @@ class OtherRequests:
         was_buried = entry.buried
         self._connection.give(job)
         if was_buried:
-            self._note(entry, job)
+            self._keep_note(entry, job)
         return b""
 
     def _peek(self, request: int, rest: bytes) -> None:
@@ -224,7 +224,7 @@ class OtherRequests:
         entry.until_ms = 0
         entry.kicks += 1
         made = self._node.make_ready(client, job)
-        self._note(entry, job)
+        self._keep_note(entry, job)
         return made
 
     # -- tubes -------------------------------------------------------------------------------

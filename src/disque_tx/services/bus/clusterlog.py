@@ -81,7 +81,7 @@ class ClusterLog:
 
     def _report_clocks(self) -> None:
         """Log it when the clock of a node begins or ends to differ from those of most others."""
-        clocks = self._node.clocks
+        clocks = self._node.state.clocks
         clocks.update(self._node.now_ms)
         apart = set(clocks.apart)
         if clocks.ahead_ms:

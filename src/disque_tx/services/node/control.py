@@ -21,7 +21,7 @@ from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.engine.tablefile import TableFiles
+    from disque_tx.engine.sidefiles import TableFiles
     from disque_tx.services.events.service import EventLog
     from disque_tx.services.machine.platform import Platform
     from disque_tx.services.machine.process import ProcessInfo

@@ -32,7 +32,7 @@ from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import membership_from_file
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.engine.lifecycle import Done, Lifecycle
-from disque_tx.engine.tablefile import TableFiles
+from disque_tx.engine.sidefiles import TableFiles
 from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.bus.nodesfile import NodesFile
 from disque_tx.services.bus.service import Bus

@@ -15,7 +15,7 @@ from disque_tx.config.settings import Settings
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.engine.aof.log import AppendOnlyLog
-from disque_tx.engine.tablefile import TableFiles
+from disque_tx.engine.sidefiles import TableFiles
 from disque_tx.engine.turns import Turns
 from disque_tx.messages.bus import Message
 from disque_tx.messages.bustypes import (

@@ -74,7 +74,7 @@ class Machine(Hardware):
             return
         self.network.power_on(self.ip)
         self.clocks.restart()
-        self.disk.settle()
+        self.disk.start_process()
         enqueue, self._enqueue = self._enqueue, False
         try:
             self.process = self._process(enqueue)

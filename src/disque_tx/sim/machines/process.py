@@ -21,7 +21,7 @@ from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.engine.lifecycle import Lifecycle
 from disque_tx.engine.periodic import PeriodicWork
-from disque_tx.engine.tablefile import TableFiles
+from disque_tx.engine.sidefiles import TableFiles
 from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages.nodes import NodeEntry

@@ -87,7 +87,7 @@ class Stage:
         return machine
 
     def _daemons(self) -> list[Daemon]:
-        """Those whose processes are the machines of one host each."""
+        """The daemons whose processes are the machines of one host each."""
         members: dict[bytes, list[Machine]] = {}
         for machine in self.machines:
             members.setdefault(machine.host, []).append(machine)

@@ -51,7 +51,7 @@ class StoredFile:
         if self.before is None and size < self.synced:
             self.before = self.durable()
 
-    def settle(self, data: bytes) -> None:
+    def restore(self, data: bytes) -> None:
         """This, and nothing else, is on the disk."""
         self.data = bytearray(data)
         self.synced = len(data)
@@ -60,7 +60,7 @@ class StoredFile:
 
     def copy(self) -> StoredFile:
         twin = StoredFile(self.name)
-        twin.settle(bytes(self.data))
+        twin.restore(bytes(self.data))
         return twin
 
 
@@ -215,7 +215,7 @@ class Disk:
         self._works_left = works
         self._before_loss = before_loss
 
-    def settle(self) -> None:
+    def start_process(self) -> None:
         """A new process starts: data whose sync failed is there for good or gone for good, and no
         file is locked."""
         for name in self.names():
@@ -224,7 +224,7 @@ class Disk:
             if file.doubtful:
                 kept = self._random.random() < 0.5
                 self._world.trace("disk", self._name, name, "kept" if kept else "dropped")
-                file.settle(bytes(file.data) if kept else file.durable())
+                file.restore(bytes(file.data) if kept else file.durable())
 
     def crash(self) -> None:
         """The power fails."""
@@ -244,11 +244,11 @@ class Disk:
         self._world.count_fault(f"unsynced_{fate}", self._name, name)
         durable, data = file.durable(), bytes(file.data)
         if fate == KEPT:
-            file.settle(data)
+            file.restore(data)
         elif fate == LOST:
-            file.settle(durable)
+            file.restore(durable)
         else:
-            file.settle(self._part(durable, data, fate, file.before is not None))
+            file.restore(self._part(durable, data, fate, file.before is not None))
 
     def _part(self, durable: bytes, data: bytes, fate: str, rewritten: bool) -> bytes:
         """A part of what was not synced; where something was written over, old follows on new."""

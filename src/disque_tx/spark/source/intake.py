@@ -156,7 +156,7 @@ class StreamIntake:
                 ids = self._fetch_from(address, share, done, new)
             except ConnectionLost as error:
                 tried[str(address)] = error.reason
-                self._note_unreachable(address, error)
+                self._report_unreachable(address, error)
                 continue
             self._unreachable.discard(address)
             room -= len(ids)
@@ -198,7 +198,7 @@ class StreamIntake:
             raise answer
         return answer
 
-    def _note_unreachable(self, address: Address, error: ConnectionLost) -> None:
+    def _report_unreachable(self, address: Address, error: ConnectionLost) -> None:
         if address not in self._unreachable:
             self._unreachable.add(address)
             _LOG.warning("%s Meanwhile jobs are fetched from the other nodes.", error)

@@ -129,9 +129,9 @@ class _FunctionProcess(_Process):
             line = bytes(self._buffer)
             self._buffer.clear()
             self._idle(self)
-            self._settle(line)
+            self._answered(line)
 
-    def _settle(self, line: bytes) -> None:
+    def _answered(self, line: bytes) -> None:
         answer, self._answer = self._answer, None
         if answer is None:
             return

@@ -95,7 +95,7 @@ class FailureHandler:
         if held.lease.retry_s == 0 or self._has_no_other_try(held, failed):
             self.bury(held, failed)
         else:
-            self._note(held, failed)
+            self._remember(held, failed)
             self._log(held, failed, "after its RETRY")
             self._settling.leave(held)
 
@@ -127,7 +127,7 @@ class FailureHandler:
         if held.lease.retry_s == 0:
             await self._bury(held, failed)
             return
-        self._note(held, failed)
+        self._remember(held, failed)
         if rules.backoff or rules.letters:
             held.reason = failed.reason
         if rules.backoff:
@@ -207,7 +207,7 @@ class FailureHandler:
             replicate=add_options.replicate,
         )
 
-    def _note(self, held: HeldJob, failed: JobFailure) -> None:
+    def _remember(self, held: HeldJob, failed: JobFailure) -> None:
         errors = self._history.setdefault(held.context.id, [])
         errors.append((self._wall_s(), failed.reason))
         del errors[:-_ERRORS_PER_JOB_MAX]

@@ -124,7 +124,7 @@ class LedgerTests(ReplayCase):
             self.ledger.begin(self.spark.createDataFrame([(job_id(1),)], "job_id STRING"))
             self.assertEqual([], self.known())
             with self.assertRaises(Unfinished):
-                self.ledger.settle("stop")
-            self.ledger.settle(choice)
-            self.ledger.settle("stop")
+                self.ledger.decide_unfinished("stop")
+            self.ledger.decide_unfinished(choice)
+            self.ledger.decide_unfinished("stop")
             self.assertEqual(expected, self.known())

@@ -75,7 +75,7 @@ class Drain:
                     return
                 with self._fetcher.holding(jobs):
                     self._sink.write(self._described(fresh))
-                self._settle(fresh)
+                self._finish_jobs(fresh)
                 self.done += len(fresh)
                 advance(len(fresh))
         finally:
@@ -87,7 +87,7 @@ class Drain:
         details = self._client.show_jobs(*[job.id for job in jobs])
         return list(zip(jobs, details, strict=True))
 
-    def _settle(self, jobs: list[Job]) -> None:
+    def _finish_jobs(self, jobs: list[Job]) -> None:
         ids = [job.id for job in jobs]
         if self._keep:
             self._kept.update(dict.fromkeys(ids))

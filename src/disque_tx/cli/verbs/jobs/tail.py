@@ -1,7 +1,7 @@
 """``disque tail``: shows the jobs of a queue as they arrive, and leaves them there.
 
-Nodes are polled with QPEEK. A job that comes and goes between two looks is not seen, nor one that
-goes at once to a waiting client, nor more than :data:`LOOK_MAX` per node between two looks.
+Nodes are polled with QPEEK. A job that comes and goes between two polls is not seen, nor one that
+goes at once to a waiting client, nor more than :data:`POLL_MAX` per node between two polls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job
 
 #: How many of the newest jobs are read, per node and look.
-LOOK_MAX: Final = 1000
+POLL_MAX: Final = 1000
 #: How many IDs are remembered; a job that is requeued later than that is shown again.
 SEEN_MAX: Final = 100_000
 
@@ -60,8 +60,8 @@ class Tail:
         self._seen = Seen(SEEN_MAX)
         self.silent: dict[str, str] = {}
 
-    def look(self, count: int) -> list[Job]:
-        """Up to ``count`` jobs per node that have come since the last look, the oldest first.
+    def poll(self, count: int) -> list[Job]:
+        """Up to ``count`` jobs per node that have come since the last poll, the oldest first.
 
         :raises ClientError, NobodyAnswers: no node answers.
         """
@@ -80,7 +80,7 @@ class Tail:
 @click.option(
     "-n",
     "count",
-    type=click.IntRange(0, LOOK_MAX),
+    type=click.IntRange(0, POLL_MAX),
     default=10,
     show_default=True,
     help="How many of the newest jobs to show first.",
@@ -101,17 +101,17 @@ def command(
 ) -> None:
     """Show the newest jobs of QUEUE, over all nodes, and leave them where they are.
 
-    Jobs that are fetched between two looks, or at once by a waiting client, are not seen; with busy
+    Jobs that are fetched between two polls, or at once by a waiting client, are not seen; with busy
     workers these are most of them.
     """
     line = joblines.as_json if as_json else _for_people()
     with Members(options) as members:
         tail = Tail(members, queue)
-        there = tail.look(LOOK_MAX)
+        there = tail.poll(POLL_MAX)
         _show(tail, there[max(0, len(there) - count) :], line)
         while follow:
             time.sleep(interval_s)
-            _show(tail, tail.look(LOOK_MAX), line)
+            _show(tail, tail.poll(POLL_MAX), line)
 
 
 def _for_people() -> joblines.Line:

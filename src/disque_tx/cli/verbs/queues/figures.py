@@ -88,7 +88,7 @@ def total(name: str, samples: Iterable[Sample]) -> QueueSummary:
 
 
 def rates(before: QueueSummary | None, after: QueueSummary, elapsed_s: float) -> JobRates:
-    """The rates between two looks; at the first one the mean of ten seconds, as far as nodes know
+    """The rates between two samples; at the first one the mean of ten seconds, as far as nodes know
     it. A counter that has decreased is of a node that restarted."""
     if before is None or elapsed_s <= 0:
         return after.mean or JobRates()

@@ -27,7 +27,7 @@ from disque_tx.cli.verbs.queues.figures import (
 from disque_tx.client.blocking import Disque
 from disque_tx.errors import DisqueError
 
-#: The figures of a queue, and its rates since the last look.
+#: The figures of a queue, and its rates since the last sample.
 Row = tuple[QueueSummary, JobRates]
 #: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
 _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
@@ -60,8 +60,8 @@ class QueueWatch:
         self.trouble = ""
         self.totals: dict[str, int] = {}
 
-    def look(self) -> list[Row]:
-        """A row per queue, with the rates since the last look.
+    def sample(self) -> list[Row]:
+        """A row per queue, with the rates since the last sample.
 
         :raises ClientError, NobodyAnswers: no node answers.
         """
@@ -107,7 +107,7 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     show_default=True,
     help="Seconds between two samples.",
 )
-@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many samples.")
+@click.option("--count", "samples", type=click.IntRange(1), help="Stop after this many samples.")
 @click.option("--once", is_flag=True, help="Show one sample.")
 @click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
 @click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and sample.")
@@ -117,7 +117,7 @@ def command(
     options: ClientOptions,
     queues: tuple[str, ...],
     interval_s: float,
-    looks: int | None,
+    samples: int | None,
     once: bool,
     one_node: bool,
     as_json: bool,
@@ -127,11 +127,11 @@ def command(
 
     Figures are those of all nodes together. Below them, where nodes report it: how many jobs of all
     queues wait, how many workers hold, and the age of the oldest one that waits. When the output is
-    not a terminal, a line per queue and look, with tabs.
+    not a terminal, a line per queue and sample, with tabs.
     """
     with Members(options) as members:
         watch = QueueWatch(members, queues, not one_node)
-        rows = _looks(watch, 1 if once else looks, interval_s)
+        rows = _samples(watch, 1 if once else samples, interval_s)
         if as_json:
             _documents(watch, rows)
         elif as_csv:
@@ -142,13 +142,13 @@ def command(
             _lines(watch, rows)
 
 
-def _looks(watch: QueueWatch, looks: int | None, interval_s: float) -> Iterator[list[Row]]:
-    """The rows of each look; none when no node answered. At the first look, that is an error."""
-    for number in islice(count(), looks):
+def _samples(watch: QueueWatch, samples: int | None, interval_s: float) -> Iterator[list[Row]]:
+    """The rows of each sample; none when no node answered. At the first one, that is an error."""
+    for number in islice(count(), samples):
         if number:
             time.sleep(interval_s)
         try:
-            yield watch.look()
+            yield watch.sample()
         except DisqueError as error:
             if not number:
                 raise
@@ -156,8 +156,8 @@ def _looks(watch: QueueWatch, looks: int | None, interval_s: float) -> Iterator[
             yield []
 
 
-def _lines(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
-    for number, rows in enumerate(looks):
+def _lines(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
+    for number, rows in enumerate(samples):
         if not number:
             click.echo("\t".join(("time", *COLUMNS)))
         moment = time.strftime("%Y-%m-%dT%H:%M:%S")
@@ -166,8 +166,8 @@ def _lines(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
         _complain(watch)
 
 
-def _documents(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
-    for rows in looks:
+def _documents(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
+    for rows in samples:
         moment = time.time()
         for row in rows:
             output.document({"time": moment, **values(*row)})
@@ -176,9 +176,9 @@ def _documents(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
         _complain(watch)
 
 
-def _separated(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
+def _separated(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
     names = ("time", *values(QueueSummary(""), JobRates()))
-    for number, rows in enumerate(looks):
+    for number, rows in enumerate(samples):
         moment = time.time()
         lines = [(moment, *values(*row).values()) for row in rows]
         output.csv(names, lines, header=not number)
@@ -201,13 +201,13 @@ def _summary(watch: QueueWatch) -> str:
     return "\n".join(lines)
 
 
-def _live(watch: QueueWatch, looks: Iterator[list[Row]]) -> None:
+def _live(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
-        for rows in looks:
+        for rows in samples:
             table = output.drawn(COLUMNS, [cells(*row) for row in rows])
             live.update(Group(table, Text(_summary(watch), style="dim")), refresh=True)

@@ -165,7 +165,7 @@ class _Batch:
         self._step("kept")
         commit = self._commit(staged, spans, duplicates, rejected)
         self._step("committed")
-        self._table.settle(commit)
+        self._table.move_into_place(commit)
         self._step("settled")
         return commit
 

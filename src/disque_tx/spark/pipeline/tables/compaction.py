@@ -178,7 +178,7 @@ class _Compaction:
                 " the command again."
             )
         self._step("committed")
-        table.settle(commit)
+        table.move_into_place(commit)
         self._step("settled")
         return commit
 

@@ -66,7 +66,7 @@ class EventTable:
         staged = {entry.name for entry in self.storage.entries(f"{self.root}/{_STAGING}")}
         for commit in self.log.commits:
             if commit.staged in staged:
-                self.settle(commit)
+                self.move_into_place(commit)
 
     def _check(self, create: bool) -> None:
         names = [entry.name for entry in self.storage.entries(self.root)]
@@ -119,7 +119,7 @@ class EventTable:
             if file.name.endswith(".parquet") and file.size
         }
 
-    def settle(self, commit: Commit) -> None:
+    def move_into_place(self, commit: Commit) -> None:
         """Move the files of a committed batch into place."""
         staging = self.staging(commit.staged)
         if commit.staged and self.storage.find(staging) is not None:

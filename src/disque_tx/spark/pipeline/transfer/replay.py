@@ -70,7 +70,7 @@ class Ledger:
             return self._spark.createDataFrame([], "job_id STRING")
         return self._spark.read.schema("job_id STRING").parquet(*runs).distinct()
 
-    def settle(self, choice: str) -> None:
+    def decide_unfinished(self, choice: str) -> None:
         """Decide about replays that did not succeed: ``skip``: their jobs count as replayed;
         ``again``: they do not.
 
@@ -256,7 +256,7 @@ def replay_command(
         target = TransferTarget.from_options(**words)
         ledger = Ledger(spark, path or f"{table}/_replayed")
         if not dry_run:
-            ledger.settle(unfinished)
+            ledger.decide_unfinished(unfinished)
         found = context.with_resource(chosen(spark, table, where, ledger, queue))
         lines = list(found.summary())
     if confirmed(lines, found.count, target, dry_run, yes):
