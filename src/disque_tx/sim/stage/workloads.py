@@ -210,7 +210,7 @@ _RECURRING: Final[dict[str, Workload]] = {
 #: The queue of the jobs that schedules make.
 SCHEDULE_QUEUE: Final = b"occurrences"
 #: Dead letters, backoff and limits.
-_POLICIES: Final = (
+_POLICIES: Final[tuple[tuple[bytes, bytes, bytes], ...]] = (
     (b"*", b"max-deliveries", b"6"),
     (b"*", b"dead-queue", DEAD_QUEUE),
     (b"a", b"concurrency", b"4"),
