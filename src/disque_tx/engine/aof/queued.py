@@ -149,6 +149,11 @@ class QueuedFile:
             )
 
 
+def log_files(log_path: str) -> list[str]:
+    """The log of a node, and what lies beside it."""
+    return [log_path, path_of(log_path)]
+
+
 def path_of(log_path: str) -> str:
     """Where the file of a log is."""
     return f"{log_path}.queued"
