@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.engine.ownership import log_files
 from disque_tx.engine.processes import Emptying, node_files
 
 
@@ -37,6 +38,7 @@ class EmptyingTests(SynchronousTestCase):
     def test_order(self) -> None:
         """The nodes file goes after everything that the next start would have to remove, and a log
         that is not in use stays."""
-        with_log, without = node_files("d/nodes.conf", "d/log"), node_files("d/nodes.conf", "")
+        with_log = node_files("d/nodes.conf", log_files("d/log"))
+        without = node_files("d/nodes.conf", [])
         self.assertEqual(["d/nodes.conf", "d/nodes.conf.leaving"], with_log[-2:])
         self.assertEqual(["d/log", "d/log.queued"], [p for p in with_log if p not in without])

@@ -384,7 +384,7 @@ MUTANTS: Final = [
         SimControl,
         "save_policies",
         nothing,
-        "PoliciesKept",
+        "ChangesKept",
     ),
     Mutant(
         "policies-once",
@@ -392,7 +392,7 @@ MUTANTS: Final = [
         TableExchange,
         "greet",
         nothing,
-        "SamePolicies",
+        "SameTables",
     ),
     Mutant(
         "policies-arrival",
@@ -400,7 +400,7 @@ MUTANTS: Final = [
         registers,
         "is_later",
         lambda right: lambda register, other: register.fields() != other.fields(),
-        "PoliciesKept",
+        "ChangesKept",
     ),
     Mutant(
         "policies-deletions",
@@ -408,7 +408,7 @@ MUTANTS: Final = [
         registers,
         "DELETION_KEPT_S",
         lambda right: 0,
-        "PoliciesKept",
+        "ChangesKept",
     ),
     Mutant(
         "policies-to-all",

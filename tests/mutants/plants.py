@@ -660,8 +660,8 @@ def refuse_returns(right: Any) -> Any:
 def keep_tables(right: Any) -> Any:
     """The shared tables of a node that ended for good stay."""
 
-    def files(nodes_path: str, log_path: str) -> list[str]:
-        paths: list[str] = right(nodes_path, log_path)
+    def files(nodes_path: str, log_files: list[str]) -> list[str]:
+        paths: list[str] = right(nodes_path, log_files)
         return [path for path in paths if not path.endswith((".policies", ".schedules"))]
 
     return files

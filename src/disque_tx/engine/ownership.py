@@ -92,6 +92,11 @@ def set_aside(files: IFiles, path: str, kept: str) -> None:
     files.sync_folder(kept)
 
 
+def log_files(log_path: str) -> list[str]:
+    """The log of a node, and what lies beside it."""
+    return [log_path, queued_path(log_path)]
+
+
 def queued_path(log_path: str) -> str:
     """Where the file is that says which jobs of a log were queued when the node stopped."""
     return f"{log_path}.queued"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.core.node import Node
-from disque_tx.engine.ownership import queued_path
 from disque_tx.engine.sidefiles import pauses_path, table_path
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
 from disque_tx.wire.files.tables import POLICIES, SCHEDULES
@@ -37,16 +36,15 @@ def mark_path(nodes_path: str) -> str:
     return nodes_path + _MARK
 
 
-def node_files(nodes_path: str, log_path: str) -> list[str]:
+def node_files(nodes_path: str, log_files: list[str]) -> list[str]:
     """All that a node has written and that a later one in its place must not find, such as policies
     that were deleted since, in the order in which it is removed. The nodes file is the last but
     one: as long as that is there, the next start goes on with the rest.
 
-    ``log_path``: empty if the log is not in use, and stays.
+    ``log_files``: the log and what lies beside it; none if the log is not in use, and stays.
     """
     tables = [table_path(nodes_path, POLICIES), table_path(nodes_path, SCHEDULES)]
-    logs = [log_path, queued_path(log_path)] if log_path else []
-    return [*logs, *tables, pauses_path(nodes_path), nodes_path, mark_path(nodes_path)]
+    return [*log_files, *tables, pauses_path(nodes_path), nodes_path, mark_path(nodes_path)]
 
 
 def jobs_left(node: Node) -> int:

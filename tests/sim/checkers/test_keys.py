@@ -233,7 +233,7 @@ class OneLivingTests(ReusedKeyCase):
         first.ttl_s, before = 5, first.ttl_s
         self.assertEqual(0, self.found(OneLivingJobPerKey()))
         first.ttl_s = before
-        self.history.letters.append(SeenLetter(first.job_id, b"1"))
+        self.history.letters.append(SeenLetter(first.job_id, b"1", b"D-letter"))
         self.assertEqual(0, self.found(OneLivingJobPerKey()))
         self.history.letters.clear()
         self.history.job_requests.append(JobRequest(b"DELJOB", first.job_id, HERE, 20 * S))

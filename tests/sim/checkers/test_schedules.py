@@ -5,6 +5,7 @@ from __future__ import annotations
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.tables.definition import Definition
+from disque_tx.core.tables.table import REPAIRED
 from disque_tx.sim.checkers.schedules import (
     OccurrencesKept,
     OccurrencesOnce,
@@ -124,6 +125,18 @@ class OnceTests(ScheduleCase):
         other.last_s, other.known_us = _START_S + 1, [(_START_S + 1, S)]
         self.record.watched[_NAME, 0, 2, _ORIGIN] = other
         self.take(1, 1, 2, 3)
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+        self.take(1)
+        self.assertEqual(1, self.found(OccurrencesOnce()))
+
+    def test_repaired(self) -> None:
+        """What a repair makes of a definition is the same one: an occurrence is made once."""
+        definition = Definition(b"EVERY 1", b"", b"all", AddRequest(b"q", b""), _START_S)
+        definition.node, definition.counter = _ORIGIN, REPAIRED
+        other = WatchedSchedule(_NAME, definition, 1)
+        other.last_s, other.known_us = _START_S + 5, [(_START_S + 5, 6 * S)]
+        self.record.watched[_NAME, 1, 1, _ORIGIN] = other
+        self.take(1, 2, 3, 4, 5)
         self.assertEqual(0, self.found(OccurrencesOnce()))
         self.take(1)
         self.assertEqual(1, self.found(OccurrencesOnce()))

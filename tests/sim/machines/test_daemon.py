@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.engine.ownership import log_files
 from disque_tx.engine.processes import node_files
 from disque_tx.sim.machines.daemon import Daemon
 from disque_tx.sim.machines.interfaces import MachineSettings
@@ -86,7 +87,8 @@ class DaemonTests(SynchronousTestCase):
         self.assertEqual([1], cluster.known())
         disk = cluster.machines[2].disk
         self.assertEqual(
-            [], [path for path in node_files(NODES, "disque.aof") if disk.exists(path)]
+            [],
+            [path for path in node_files(NODES, log_files("disque.aof")) if disk.exists(path)],
         )
         daemon.set_count(3)
         self.world.run_for(5 * SECOND)

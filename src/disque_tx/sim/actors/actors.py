@@ -272,7 +272,8 @@ def record_deliveries(run: Stage, client: SimClient, reply: Any) -> list[bytes]:
         ids.append(job_id)
         if queue == DEAD_QUEUE:
             letter = json.loads(body)
-            run.history.letters.append(SeenLetter(letter["id"].encode(), b64decode(letter["body"])))
+            about, body = letter["id"].encode(), b64decode(letter["body"])
+            run.history.letters.append(SeenLetter(about, body, job_id))
             continue
         if queue == COPY_QUEUE:
             run.history.copied.append(body)

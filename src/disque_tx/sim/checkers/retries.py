@@ -91,13 +91,15 @@ class EveryJobSettled(Checker):
 
 
 class OneLetter(Checker):
-    """Without faults, there is one letter about a job: only one of its holders writes it."""
+    """Without faults, there is one letter about a job: only one of its holders writes it. It may be
+    delivered several times."""
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs with several letters."""
         if run.plan.history or run.lost:
             return []
-        counts = Counter(letter.body for letter in run.history.letters)
+        letters = {letter.job_id: letter.body for letter in run.history.letters}
+        counts = Counter(letters.values())
         return [
             f"{body[:20].decode()}: {count} dead letters"
             for body, count in counts.items()

@@ -139,7 +139,7 @@ class Daemon:
 
 
 def _ignore() -> None:
-    """Ignore the report: nothing here acts on it."""
+    """Do nothing when the last surplus process has ended."""
 
 
 def _forget(node: Node, node_id: bytes) -> None:

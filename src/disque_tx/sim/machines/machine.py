@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx.engine.ownership import log_files
 from disque_tx.engine.processes import jobs_left, node_files
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings
 from disque_tx.sim.machines.process import NODES, DamagedError, Process
@@ -139,8 +140,8 @@ class Machine(Hardware):
             return False
         self._broken = broken
         self.removed = True
-        log = process.config.appendfilename if self.settings.appendonly else ""
-        for path in node_files(NODES, log):
+        logs = log_files(process.config.appendfilename) if self.settings.appendonly else []
+        for path in node_files(NODES, logs):
             self.disk.remove(path)
         self.world.trace("removed", self.name)
         return True

@@ -96,10 +96,12 @@ class JobRequest:
 
 @attrs.frozen
 class SeenLetter:
-    """A dead letter that was delivered. ``about``: the ID of the job in it, ``body``: its body."""
+    """A delivery of a dead letter. ``about``: the ID of the job in it, ``body``: its body.
+    ``job_id``: of the letter."""
 
     about: bytes
     body: bytes
+    job_id: bytes
 
 
 @attrs.define

@@ -87,7 +87,7 @@ class Stage:
         return machine
 
     def _daemons(self) -> list[Daemon]:
-        """The daemons whose processes are the machines of one host each."""
+        """Make a daemon of the machines of each host."""
         members: dict[bytes, list[Machine]] = {}
         for machine in self.machines:
             members.setdefault(machine.host, []).append(machine)

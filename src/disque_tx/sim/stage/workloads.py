@@ -314,8 +314,8 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
 
 def with_everything(workload: Workload, nodes: int) -> Workload:
     """The workload, whose clients use schedules, dead letters, patterns and limits besides what
-    they do in it, and keys, if there are nodes enough to keep them. With RETRY 0 there is no limit
-    on jobs in flight, where those that consumers ignore are as long as they live."""
+    they do in it, and keys, if there are nodes enough to keep them. With RETRY 0 there is no
+    ``concurrency``, for which jobs that consumers ignore count as long as they live."""
     once = 0 in workload.retry_s
     return attrs.evolve(
         workload,

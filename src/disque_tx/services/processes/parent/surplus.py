@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from disque_tx.config.paths import os_error_text
+from disque_tx.engine.ownership import log_files
 from disque_tx.engine.processes import node_files
 from disque_tx.services.processes.settings import log_path, numbers_found, own_path, share
 
@@ -27,7 +28,8 @@ def surplus(settings: Settings, wanted: list[int]) -> list[int]:
 def remove(settings: Settings, number: int, log: DaemonLog) -> None:
     """Remove the files of a process that has ended empty; a log that was not in use stays."""
     mine = share(settings, number, 1)
-    for path in node_files(mine.cluster_config_file, log_path(mine) if settings.appendonly else ""):
+    logs = log_files(log_path(mine)) if settings.appendonly else []
+    for path in node_files(mine.cluster_config_file, logs):
         try:
             os.unlink(path)
         except FileNotFoundError:
