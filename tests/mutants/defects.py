@@ -27,6 +27,8 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting import getting
 from disque_tx.core.getting.federation import Federation
+from disque_tx.core.getting.receivers import Receivers
+from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
@@ -40,6 +42,8 @@ from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.limits import Limits
+from disque_tx.core.queues.queues import Queues
+from disque_tx.core.queues.standing import StandingDemand
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.recurring.recurring import Recurring
 from disque_tx.core.redelivery.deadletters import DeadLetterMaker
@@ -87,6 +91,7 @@ from tests.mutants.plants import (
     deaf,
     delay_by_clock,
     delete_by_repair,
+    demand_when_full,
     due_never,
     end_first,
     end_key_early,
@@ -95,10 +100,12 @@ from tests.mutants.plants import (
     forget_hand,
     forget_moved,
     forget_some_acks,
+    give_and_keep,
     grant_always,
     hand_out_expired,
     hold_shortly,
     ignore_working,
+    keep_credit,
     keep_old,
     keep_tables,
     keep_when_leaving,
@@ -106,9 +113,11 @@ from tests.mutants.plants import (
     leave_out_failed,
     live_longer,
     lose_last,
+    lose_returned,
     make_everywhere,
     messages_first,
     never,
+    never_void,
     no_delay,
     nodes_last,
     nothing,
@@ -126,11 +135,13 @@ from tests.mutants.plants import (
     reverse,
     same_id,
     send_and_keep,
+    serve_only_first,
     silent_to_unknown,
     skip_copies,
     take_twice,
     turned,
     unqueue_uncounted,
+    wanted_when_known,
     winner_keeps,
     youngest,
 )
@@ -776,6 +787,92 @@ MUTANTS: Final = [
         delete_by_repair,
         "LastChangeCounts",
         ("repairs", ""),
+    ),
+    Mutant(
+        "demand-unsent",
+        "what clients wait for is not sent to other nodes",
+        Receivers,
+        "send",
+        nothing,
+        "WaitingClientsServed",
+        ("federation", ""),
+    ),
+    Mutant(
+        "demand-kept",
+        "demand does not end when no client waits any more",
+        Receivers,
+        "withdraw",
+        nothing,
+        "WaitingClientsServed",
+        ("federation", ""),
+    ),
+    Mutant(
+        "credit-kept",
+        "jobs that come use up no credit",
+        StandingDemand,
+        "arrived",
+        keep_credit,
+        "WaitingClientsServed",
+        ("federation", ""),
+    ),
+    Mutant(
+        "demand-not-renewed",
+        "a node with a new connection is not told again",
+        Receivers,
+        "grant",
+        never_void,
+        "WaitingClientsServed",
+        ("federation", "reset"),
+    ),
+    Mutant(
+        "demand-of-known",
+        "demand of a queue that does not exist yet is forgotten",
+        Queues,
+        "obtain",
+        wanted_when_known,
+        "WaitingClientsServed",
+        ("federation", ""),
+    ),
+    Mutant(
+        "given-and-kept",
+        "RETRY 0 stays where it was given from",
+        Federation,
+        "send",
+        give_and_keep,
+    ),
+    Mutant(
+        "returned-lost",
+        "jobs that nobody took are forgotten",
+        Supplying,
+        "_give_back",
+        lose_returned,
+    ),
+    Mutant(
+        "demands-when-full",
+        "a node above 95 % of its memory demands jobs",
+        Receivers,
+        "is_closed",
+        demand_when_full,
+        "FullAsksForNothing",
+        ("memory-full", "memory_full"),
+    ),
+    Mutant(
+        "one-receiver",
+        "only the first node that demands jobs gets any",
+        Supplying,
+        "receive",
+        serve_only_first,
+        "WaitingClientsServed",
+        ("total-queue", ""),
+    ),
+    Mutant(
+        "pattern-untold",
+        "patterns with which clients wait are not sent to other nodes",
+        Waiters,
+        "note_pattern",
+        nothing,
+        "WaitingClientsServed",
+        ("everything", ""),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -697,3 +697,81 @@ def delete_by_repair(right: Any) -> Any:
         )
 
     return renumbered
+
+
+def keep_credit(right: Any) -> Any:
+    """Jobs that come use up no credit, as far as the node knows that was told."""
+
+    def arrived(self: Any, giver: bytes, size: int, more: bool) -> None:
+        grants, self.grants = self.grants, {}
+        right(self, giver, size, more)
+        self.grants = grants
+
+    return arrived
+
+
+def never_void(right: Any) -> Any:
+    """A node that has a new connection is not told again what it was told before."""
+
+    def grant(self: Any, standing: Any, receiver: Any, *args: Any) -> None:
+        known = standing.grants.get(receiver.entry.id)
+        if known is not None:
+            known.era = receiver.era
+        right(self, standing, receiver, *args)
+
+    return grant
+
+
+def give_and_keep(right: Any) -> Any:
+    """A job with RETRY 0 that goes to another node stays here as well."""
+
+    def send(self: Any, parcel: Any) -> None:
+        parcel.moved = []
+        right(self, parcel)
+
+    return send
+
+
+def lose_returned(right: Any) -> Any:
+    """Jobs that nobody took are forgotten instead of being sent back."""
+
+    def give_back(self: Any, queue: Any) -> None:
+        standing = queue.standing
+        if standing is not None and not queue.waiters:
+            self._demanding.end(queue)
+            for job in queue.jobs.oldest(int(standing.surplus)):
+                self._delivery.remove(job)
+
+    return give_back
+
+
+def wanted_when_known(right: Any) -> Any:
+    """Demand of a queue that does not exist yet is forgotten when it is made."""
+
+    def obtain(self: Any, name: bytes, now_ms: int) -> Any:
+        known = self.get(name)
+        queue = right(self, name, now_ms)
+        if known is None:
+            queue.wanted = None
+        return queue
+
+    return obtain
+
+
+def demand_when_full(right: Any) -> Any:
+    """Memory does not count when other nodes are told what is needed."""
+
+    def is_closed(self: Any) -> bool:
+        return bool(self._membership.leaving)
+
+    return is_closed
+
+
+def serve_only_first(right: Any) -> Any:
+    """The node with the longest waiting client is the only one that gets jobs."""
+
+    def receive(self: Any, sender: Any, link: Any, message: Any) -> None:
+        if not self._records or sender.id in self._records:
+            right(self, sender, link, message)
+
+    return receive
