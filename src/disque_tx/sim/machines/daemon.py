@@ -139,7 +139,7 @@ class Daemon:
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """Ignore it: no other process needs this."""
 
 
 def _forget(node: Node, node_id: bytes) -> None:
