@@ -22,7 +22,7 @@ class JobObserver:
     so an observer that keeps nothing about any job returns after one test.
 
     ``next_on_end``, ``next_on_move``, ``next_on_record``: who is notified of the same after this
-    observer. Compiled, such a chain costs a third of a list, whose elements must be checked.
+    observer. Where it is compiled, a chain costs half of a list, whose elements must be checked.
     """
 
     next_on_end: JobObserver | None = None
