@@ -234,7 +234,9 @@ class OneNodeTests(WorkTestCase):
         """A second signal ends a worker at once, without waiting for its jobs."""
         self.disque.add_job("hang", b"", retry_s=60)
         worker = self.work(self.address, "tests.worker.handlers:hang", "--queue", "hang")
-        wait_for(lambda: not self.disque.queue_length("hang"), "the job is delivered")
+        # A job on its way to the worker would be given back.
+        heartbeats = partial(self.disque.info, "commandstats")
+        wait_for(lambda: "cmdstat_working" in heartbeats(), "the worker holds the job")
         worker.send_signal(signal.SIGTERM)
         wait_for(lambda: "stops; 1 jobs" in self.output(), "the worker stops fetching")
         worker.send_signal(signal.SIGTERM)

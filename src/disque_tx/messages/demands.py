@@ -1,5 +1,5 @@
 """Demand that stands until it changes: how many jobs of which queues a node can use (cluster
-protocol, section 21.9)."""
+protocol, section 21.8)."""
 
 from __future__ import annotations
 

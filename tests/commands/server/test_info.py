@@ -103,6 +103,7 @@ class InfoTests(DeskCase):
             "total_jobs_dropped": "0",
             "total_jobs_overflowed": "0",
             "total_jobs_flushed": "0",
+            "total_jobs_returned": "0",
             "queued_jobs": "1",
             "jobs_in_flight": "1",
             "jobs_in_hand": "1",

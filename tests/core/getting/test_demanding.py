@@ -1,4 +1,4 @@
-"""What a node tells others that it can use (cluster protocol, section 21.9)."""
+"""What a node tells others that it can use (cluster protocol, section 21.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs go to the nodes that can use them, at once (cluster protocol, section 21.9)."""
+"""Jobs go to the nodes that can use them, at once (cluster protocol, section 21.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DEMAND as bytes (cluster protocol, section 21.9)."""
+"""DEMAND as bytes (cluster protocol, section 21.8)."""
 
 from __future__ import annotations
 

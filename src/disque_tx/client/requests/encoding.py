@@ -9,7 +9,7 @@ node knows; the clients' ``address()`` is its address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -65,16 +65,6 @@ def _plain(parse: Callable[[Any], _T], *words: Word) -> Request[_T]:
 
 
 # -- jobs ----------------------------------------------------------------------------------------
-
-
-def get_jobs(
-    queues: Iterable[Name], count: int = 1, wait_ms: int | None = None
-) -> Request[list[Job]]:
-    """GETJOB. ``wait_ms``: how long to wait for a job, ``None``: not at all."""
-    words: list[Word] = ["GETJOB", "WITHCOUNTERS", "COUNT", count]
-    words += ["NOHANG"] if wait_ms is None else ["TIMEOUT", wait_ms]
-    words += ["FROM", *map(encoded, queues)]
-    return Request(tuple(words), replies.jobs, (wait_ms or 0) / 1000, True)
 
 
 def ack_jobs(*job_ids: Name) -> Request[int]:

@@ -155,6 +155,7 @@ def _totals(server: Server) -> Fields:
         ("total_jobs_dropped", str(totals.dropped)),
         ("total_jobs_overflowed", str(totals.overflowed)),
         ("total_jobs_flushed", str(totals.flushed)),
+        ("total_jobs_returned", str(totals.returned)),
         ("queued_jobs", str(totals.queued)),
         ("jobs_in_flight", str(totals.in_flight)),
         ("jobs_in_hand", str(totals.in_flight)),  # the name in 1.0.0; goes with 2.0

@@ -1,5 +1,5 @@
 """Standing demand: other nodes of ours know which queues clients wait for here, and how many jobs
-this node can use (cluster protocol, section 21.9).
+this node can use (cluster protocol, section 21.8).
 
 1. At the end of a turn, each node is told what has changed for it, in one message: queues, credit,
    how many clients wait. What it was told holds until it is told otherwise, or the link falls.
@@ -137,13 +137,13 @@ class Demanding(Part):
         waiting: i64 = queue.blocked()
         standing = queue.standing
         if standing is None:
-            if waiting == 0 or receivers.stopped or len(self._standing) >= STANDING_MAX:
+            if waiting == 0 or receivers.is_closed() or len(self._standing) >= STANDING_MAX:
                 return
             standing = self._begin(queue)
         if waiting == 0 and queue not in self._lingering:
             self._lingering[queue] = int(now_ms + LINGER_MS)
         room: i64 = 0
-        if not receivers.stopped and not queue.paused & PAUSE_OUT:
+        if not receivers.is_closed() and not queue.paused & PAUSE_OUT:
             room = self._limits.room(queue.name, now_ms)
         if room == 0:
             receivers.withdraw(standing, [_QUEUE + queue.name])
@@ -172,7 +172,7 @@ class Demanding(Part):
         waiting: i64 = len(selector.clients)
         standing = selector.standing
         if standing is None:
-            if waiting == 0 or receivers.stopped:
+            if waiting == 0 or receivers.is_closed():
                 return
             standing = selector.standing = StandingDemand()
             self._selectors[selector] = None
@@ -183,7 +183,7 @@ class Demanding(Part):
             self._look_at_refused(selector, standing)
             for name in selector.refused:
                 words.append(_WITHOUT + name)
-        if receivers.stopped or len(selector.refused) > REFUSED_MAX:
+        if receivers.is_closed() or len(selector.refused) > REFUSED_MAX:
             receivers.withdraw(standing, words)
         elif waiting > 0:
             since_ms = next(iter(selector.clients)).seen_ms

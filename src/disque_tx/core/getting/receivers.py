@@ -1,5 +1,5 @@
 """The nodes that are told what this node can use, and what each of them is to be told at the end of
-the turn (cluster protocol, section 21.9).
+the turn (cluster protocol, section 21.8).
 """
 
 from __future__ import annotations
@@ -77,6 +77,10 @@ class Receivers(LinkWatcher):
         self.stopped = stopped
         if new and found and not stopped:
             self.renewed = True
+
+    def is_closed(self) -> bool:
+        """Whether this node can use nothing now."""
+        return self.stopped or self._memory.is_full()
 
     def _receiver(self, entry: NodeEntry) -> Receiver | None:
         """The node as one that is told, if it can be: it knows DEMAND, and has a link to this

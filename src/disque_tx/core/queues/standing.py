@@ -1,5 +1,5 @@
 """Standing demand of one queue, on both sides: what this node has told others that it can use, and
-what others have told this node (cluster protocol, section 21.9). Nothing here sends anything.
+what others have told this node (cluster protocol, section 21.8). Nothing here sends anything.
 """
 
 from __future__ import annotations

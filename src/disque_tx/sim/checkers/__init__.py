@@ -13,6 +13,7 @@ from disque_tx.sim.checkers.cluster import (
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.demand import WaitingClientsServed
 from disque_tx.sim.checkers.jobs import (
     CopiesAdded,
     EnoughCopies,
@@ -83,4 +84,5 @@ def all_checkers() -> list[Checker]:
         ReturnsTaken(),
         CountersSurvive(),
         LimitKept(),
+        WaitingClientsServed(),
     ]

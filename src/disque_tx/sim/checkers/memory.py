@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages.bustypes import NEEDJOBS, NEEDMATCH, type_name
+from disque_tx.messages.demands import DemandMessage
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ class FullAsksForNothing(Checker):
             machine.on_send.append(self._look)
 
     def _look(self, process: Running, message: Message) -> None:
-        if message.type in _ASKING and process.node.memory.is_full():
+        asks = message.type in _ASKING
+        if isinstance(message, DemandMessage):
+            asks = any(entry.credit > 0 for entry in message.entries)
+        if asks and process.node.memory.is_full():
             where = f"{process.ip.decode()} at {process.world.now_us / 1e6:.3f} s"
             self._breaches.setdefault(f"{where}: {type_name(message.type)} above 95 % of maxmemory")
 

@@ -50,10 +50,17 @@ class FaultPlan(Targets):
         self.planned: list[Planned] = []
         self.skip: set[int] = set()
         self._random = world.random("faults")
+        #: When the last fault ended.
+        self.quiet_us = 0
         self._ends: dict[int, End] = {}
         self._healed = False
         for machine in machines:
             machine.on_death.append(self._died)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no fault is under way."""
+        return not self._ends
 
     # -- the plan ----------------------------------------------------------------------------
 
@@ -93,6 +100,7 @@ class FaultPlan(Targets):
         end = self._ends.pop(index, None)
         if end is not None:
             end()
+            self.quiet_us = self.world.now_us
 
     def heal(self) -> None:
         """End all faults, for good: everything runs, is connected, and has room."""
@@ -106,6 +114,7 @@ class FaultPlan(Targets):
             disk.full = disk.sync_fails = disk.short_writes = False
             machine.start()
             machine.memory_pressure(0)
+        self.quiet_us = self.world.now_us
         self.world.trace("healed")
         self.repair.run()
         self.world.at(REPAIR_US, self.repair.run)

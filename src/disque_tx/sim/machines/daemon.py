@@ -139,7 +139,7 @@ class Daemon:
 
 
 def _ignore() -> None:
-    """Ignore it: no other process needs this."""
+    """Ignore the report: nothing here acts on it."""
 
 
 def _forget(node: Node, node_id: bytes) -> None:

@@ -12,6 +12,7 @@ import attrs
 from disque_tx.core.node import Node
 from disque_tx.messages.bustypes import (
     CAN_BULK,
+    CAN_DEMAND,
     CAN_KEYS,
     CAN_LOADED,
     CAN_MATCH,
@@ -72,6 +73,7 @@ class Stage:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
+        own_features |= CAN_DEMAND
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS

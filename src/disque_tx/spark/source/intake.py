@@ -24,6 +24,7 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers, rotated
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
 from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.selection import Selection
 from disque_tx.client.values import Job
 from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
@@ -43,6 +44,7 @@ class StreamIntake:
     def __init__(self, servers: Servers, queues: Sequence[str], leases: SourceLeases, strict: bool):
         self._servers = servers
         self._queues = tuple(queues)
+        self._selection = Selection.of(queues)
         self._leases = leases
         self._strict = strict
         self._acknowledged: int | None = None
@@ -190,7 +192,7 @@ class StreamIntake:
         return ids
 
     def _get_jobs(self, address: Address, count: int) -> list[Job]:
-        (answer,) = self._servers.ask(address, [requests.get_jobs(self._queues, count)])
+        (answer,) = self._servers.ask(address, [self._selection.request(count)])
         if isinstance(answer, Refused) and answer.code == "LEAVING":
             # Its jobs move to other nodes, and are fetched there.
             return []

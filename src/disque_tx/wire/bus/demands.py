@@ -1,4 +1,4 @@
-"""DEMAND as bytes (cluster protocol, section 21.9).
+"""DEMAND as bytes (cluster protocol, section 21.8).
 
 The count in the header is the number of entries; message flag 1 ends all earlier demand. An entry::
 

@@ -1,0 +1,135 @@
+"""Clients that wait anywhere get jobs that are queued anywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.core.queues.queues import PAUSE_OUT
+from disque_tx.messages.bustypes import CAN_DEMAND
+from disque_tx.messages.nodes import HANDSHAKE
+from disque_tx.sim.checkers.checker import Checker
+
+if TYPE_CHECKING:
+    from disque_tx.core.node import Node
+    from disque_tx.core.queues.queues import Queue
+    from disque_tx.sim.stage.stage import Stage
+
+_LOOK_US: Final = 250_000
+#: After a fault nothing is promised for so long: nodes notice it, connect, and meet again.
+_CALM_US: Final = 8_000_000
+#: Turns, and the ticks at which links are looked at.
+_TURNS_US: Final = 300_000
+
+#: Where a client waits, the client, where a job is queued, the job.
+_Pair = tuple[bytes, int, bytes, bytes]
+
+
+class WaitingClientsServed(Checker):
+    """A client that waits for a queue gets a job of it that is queued at another node.
+
+    What is promised while no fault is under way, nor was for some seconds, between nodes that know
+    DEMAND and have links to each other: no client waits for longer than messages need to travel to
+    and fro twice, while the same job is at the front of its queue at another node. Excused: queues
+    that are paused at either node, and those of which the client's node may deliver nothing by
+    their policy, because it leaves, or because it is full.
+
+    In the end, when all is quiet: a node for whose clients others know no demand, or others that
+    know a demand for which no client waits, break the promise as well.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[_Pair, int] = {}
+        self._breaches: dict[str, None] = {}
+        self._run: Stage | None = None
+
+    def watch(self, run: Stage) -> None:
+        """Look a few times a second."""
+        self._run = run
+        run.world.at(_LOOK_US, self._look)
+
+    def _look(self) -> None:
+        run = self._run
+        assert run is not None
+        if run.over:
+            return
+        run.world.at(_LOOK_US, self._look)
+        pairs = self._pairs(run) if _is_calm(run) else set()
+        now_us = run.world.now_us
+        self._seen = {pair: self._seen.get(pair, now_us) for pair in pairs}
+        limit_us = 4 * run.world.longest_transit_us + _TURNS_US
+        for (where, _, other, job_id), since_us in self._seen.items():
+            if now_us - since_us > limit_us:
+                self._breaches.setdefault(
+                    f"{job_id.decode('latin-1')}: queued on {other.decode()}, and a client waits on"
+                    f" {where.decode()}, since {since_us / 1e6:.3f} s"
+                )
+
+    def _pairs(self, run: Stage) -> set[_Pair]:
+        nodes = [(machine.ip, node) for machine, node in run.nodes()]
+        stocked = [
+            (ip, node, queue)
+            for ip, node in nodes
+            for queue in node.queues.table.values()
+            if queue.jobs.size > 0 and not queue.paused & PAUSE_OUT
+        ]
+        pairs: set[_Pair] = set()
+        for ip, node in nodes:
+            for other_ip, other, stock in stocked:
+                queue = node.queues.get(stock.name)
+                first = stock.jobs.first()
+                if queue is None or other is node or first is None or not queue.waiters:
+                    continue
+                if linked(node, other) and _may_have(node, queue):
+                    client = next(iter(queue.waiters))
+                    pairs.add((ip, int(client.id), other_ip, first.id))
+        return pairs
+
+    def judge(self, run: Stage) -> list[str]:
+        """Clients that waited for too long, and what nodes know wrongly in the end."""
+        breaches = list(self._breaches)[:10]
+        for machine, node in run.nodes():
+            for other_machine, other in run.nodes():
+                if node is not other and linked(node, other):
+                    place = f"{machine.ip.decode()} at {other_machine.ip.decode()}"
+                    breaches += [f"{what} of {place}" for what in _wrong(node, other)]
+        return breaches
+
+
+def _is_calm(run: Stage) -> bool:
+    last_us = max((at_us for at_us, *_ in run.plan.history), default=0)
+    return run.plan.is_quiet and run.world.now_us - max(last_us, run.plan.quiet_us) > _CALM_US
+
+
+def linked(node: Node, other: Node) -> bool:
+    """Whether both nodes have links to each other, on which each has shown that it knows DEMAND."""
+    return _reaches(node, other) and _reaches(other, node)
+
+
+def _reaches(node: Node, other: Node) -> bool:
+    entry = node.membership.nodes.get(other.id)
+    if entry is None or entry.link is None or entry.flags & HANDSHAKE:
+        return False
+    return bool(entry.link.features & node.membership.features & CAN_DEMAND)
+
+
+def _may_have(node: Node, queue: Queue) -> bool:
+    membership = node.membership
+    if membership.leaving or membership.identity.suspended or node.memory.is_full():
+        return False
+    if queue.paused & PAUSE_OUT or queue.jobs.size > 0:
+        return False
+    return not node.getting.limits.hold_back(queue.name, node.now_ms)
+
+
+def _wrong(node: Node, other: Node) -> list[str]:
+    """What the other node knows wrongly of the demand of a node."""
+    breaches: list[str] = []
+    for queue in node.queues.table.values():
+        peers = other.queues.wanted.get(queue.name)
+        credit = peers.credits.get(node.id) if peers is not None else None
+        name = queue.name.decode("latin-1")
+        if queue.waiters and _may_have(node, queue) and (credit is None or credit.credit == 0):
+            breaches.append(f"no demand of {name}, for which a client waits,")
+        if not queue.waiters and credit is not None and credit.credit > 0:
+            breaches.append(f"demand of {name}, for which no client waits,")
+    return breaches
