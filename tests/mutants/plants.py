@@ -395,7 +395,7 @@ def answer_fetched(right: Any) -> Any:
     def set_whereabouts(self: Any, job: Any, place: int) -> None:
         right(self, job, place)
         if place == IN_FLIGHT:
-            (endings,) = [one for one in self._on_end if isinstance(one, Endings)]
+            (endings,) = [one for one in self._observers if isinstance(one, Endings)]
             endings.job_acknowledged(job)
 
     return set_whereabouts

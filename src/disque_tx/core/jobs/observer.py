@@ -19,7 +19,15 @@ RECORDS: Final = 4
 
 class JobObserver:
     """Each method does nothing unless a subclass overrides it. The store calls them for every job,
-    so an observer that keeps nothing about any job returns after one test."""
+    so an observer that keeps nothing about any job returns after one test.
+
+    ``next_on_end``, ``next_on_move``, ``next_on_record``: who is notified of the same after this
+    observer. Where it is compiled, a chain costs half of a list, whose elements must be checked.
+    """
+
+    next_on_end: JobObserver | None = None
+    next_on_move: JobObserver | None = None
+    next_on_record: JobObserver | None = None
 
     def job_acknowledged(self, job: Job) -> None:
         """``ENDS``: no client gets the job any more; other nodes must learn of that."""

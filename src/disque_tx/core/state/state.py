@@ -83,11 +83,12 @@ class State:
         self.handovers = RecentHandovers(self.peers)
 
     def _subscribe(self) -> None:
-        """Each that wants to know what happens to jobs, in the order in which they are notified."""
-        self.jobs.subscribe(self.tallies, MOVES)
-        self.jobs.subscribe(self.waiters, MOVES)
-        self.jobs.subscribe(self.endings, ENDS)
-        self.jobs.subscribe(self.reasons, ENDS)
-        self.jobs.subscribe(self.keys_by_job, ENDS)
-        self.jobs.subscribe(self.notes, ENDS | MOVES | RECORDS)
+        """Each that wants to know what happens to jobs; the last one is notified first: limits of
+        queues, which the waiters ask for, need the tallies as they are."""
         self.jobs.subscribe(self.counters)
+        self.jobs.subscribe(self.notes, ENDS | MOVES | RECORDS)
+        self.jobs.subscribe(self.keys_by_job, ENDS)
+        self.jobs.subscribe(self.reasons, ENDS)
+        self.jobs.subscribe(self.endings, ENDS)
+        self.jobs.subscribe(self.waiters, MOVES)
+        self.jobs.subscribe(self.tallies, MOVES)

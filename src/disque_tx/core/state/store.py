@@ -39,19 +39,19 @@ class JobStore(Part):
         self._memory = memory
         self._outbox = outbox
         self._observers: list[JobObserver] = []
-        self._on_end: list[JobObserver] = []
-        self._on_move: list[JobObserver] = []
-        self._on_record: list[JobObserver] = []
+        self._first_on_end: JobObserver | None = None
+        self._first_on_move: JobObserver | None = None
+        self._first_on_record: JobObserver | None = None
 
     def subscribe(self, observer: JobObserver, kinds: i64 = 0) -> None:
-        """Notify ``observer`` of these kinds of events, after those that subscribed before it."""
+        """Notify ``observer`` of these kinds of events, before those that subscribed earlier."""
         self._observers.append(observer)
         if kinds & ENDS:
-            self._on_end.append(observer)
+            observer.next_on_end, self._first_on_end = self._first_on_end, observer
         if kinds & MOVES:
-            self._on_move.append(observer)
+            observer.next_on_move, self._first_on_move = self._first_on_move, observer
         if kinds & RECORDS:
-            self._on_record.append(observer)
+            observer.next_on_record, self._first_on_record = self._first_on_record, observer
 
     def __len__(self) -> int:
         return self.table.count
@@ -92,8 +92,10 @@ class JobStore(Part):
         job.confirmed = None
         self.acked += 1
         self.count_released(job)
-        for observer in self._on_end:
+        observer = self._first_on_end
+        while observer is not None:
             observer.job_acknowledged(job)
+            observer = observer.next_on_end
 
     def count_delivered(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
@@ -115,15 +117,19 @@ class JobStore(Part):
         if was == place:
             return
         job.place = u8(place)
-        for observer in self._on_move:
+        observer = self._first_on_move
+        while observer is not None:
             observer.job_moved(job, was)
+            observer = observer.next_on_move
 
     def record(self, job: Job) -> None:
         """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
         if self._outbox.log is not None:
             self._outbox.log.load_job(job)
-            for observer in self._on_record:
+            observer = self._first_on_record
+            while observer is not None:
                 observer.job_recorded(job)
+                observer = observer.next_on_record
 
     def record_end(self, job: Job) -> None:
         """Write down that the job will not be delivered any more."""
@@ -137,8 +143,10 @@ class JobStore(Part):
         elif job.state == ACKED:
             self.acked -= 1
         self.count_released(job)
-        for observer in self._on_end:
+        observer = self._first_on_end
+        while observer is not None:
             observer.job_gone(job)
+            observer = observer.next_on_end
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.subtract(job_bytes(job))
