@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
 
-_NAMES: Final = (b"table:one", b"table:two", b"table:three")
+#: So many that some stay deleted.
+_NAMES: Final = tuple(b"table:%d" % number for number in range(10))
 _WORDS: Final = {POLICIES: b"QPOLICY", SCHEDULES: b"SCHEDULE"}
 #: A year: longer than any run lasts, by whatever clock.
 _EVERY_S: Final = b"31536000"
