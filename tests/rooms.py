@@ -93,7 +93,9 @@ ROOMS: Final = {
         "faults": "machines world",
         "stage": "faults machines world",
         "actors": "machines stage world",
-        "checkers": "actors machines stage world",
+        "checkers.queues": "actors machines stage world",
+        "checkers.tables": "actors machines stage world",
+        "checkers": "actors checkers.queues checkers.tables machines stage world",
     },
     "client": {
         ".": "",

@@ -20,7 +20,7 @@ from disque_tx.sim.actors.overview import EndingsWatcher, QueueFlusher
 from disque_tx.sim.actors.policies import PolicyOperator, tables_differ
 from disque_tx.sim.actors.schedules import schedule_actors
 from disque_tx.sim.actors.tables import LastRepair, TableOperator
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.shape import Shape
 from disque_tx.sim.stage.stage import Stage
 from disque_tx.sim.stage.workleft import waits_for_copies, work_left

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.history import JobRequest, RecordedDelivery
 
 #: Microseconds in a second.

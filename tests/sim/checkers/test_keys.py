@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.sim.checkers.delivery import AtMostOnce
 from disque_tx.sim.checkers.jobs import NothingLost
-from disque_tx.sim.checkers.keys import (
+from disque_tx.sim.checkers.tables.keys import (
     FREE_US,
     AnsweredExist,
     KeysFreed,

@@ -10,7 +10,7 @@ from disque_tx.core.getting.getting import GetRequest
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.node import Node
 from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
-from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
+from disque_tx.sim.checkers.queues.matching import LimitsKept, NoJobBesideClient
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 

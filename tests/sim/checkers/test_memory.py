@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.messages.bus import QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS, PAUSE
-from disque_tx.sim.checkers.memory import FullAsksForNothing, ReturnsTaken
+from disque_tx.sim.checkers.queues.memory import FullAsksForNothing, ReturnsTaken
 from tests.sim.checkers.bench import CheckerCase
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
+from disque_tx.sim.checkers.queues.order import OldestFirst, PauseRespected
 from disque_tx.sim.stage.history import Added, RecordedPause
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 

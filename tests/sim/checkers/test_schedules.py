@@ -6,7 +6,7 @@ from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.tables.definition import Definition
 from disque_tx.core.tables.table import REPAIRED
-from disque_tx.sim.checkers.schedules import (
+from disque_tx.sim.checkers.tables.schedules import (
     OccurrencesKept,
     OccurrencesOnce,
     SchedulesGoOn,

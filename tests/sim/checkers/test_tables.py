@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.tables.definition import DEFINITION, Definition
 from disque_tx.messages.tables import POLICIES, SCHEDULES, Register
-from disque_tx.sim.checkers.tables import ChangesKept, LastChangeCounts, SameTables
+from disque_tx.sim.checkers.tables.tables import ChangesKept, LastChangeCounts, SameTables
 from disque_tx.sim.stage.history import TableChange, TableRepair
 from tests.sim.checkers.bench import HERE, CheckerCase, S
 

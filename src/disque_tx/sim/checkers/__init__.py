@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.cluster import (
     AcksCollected,
     Drained,
@@ -13,7 +12,6 @@ from disque_tx.sim.checkers.cluster import (
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
-from disque_tx.sim.checkers.demand import WaitingClientsServed
 from disque_tx.sim.checkers.jobs import (
     CopiesAdded,
     EnoughCopies,
@@ -22,20 +20,22 @@ from disque_tx.sim.checkers.jobs import (
     NothingUnexpected,
     UniqueIds,
 )
-from disque_tx.sim.checkers.keys import (
+from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
+from disque_tx.sim.checkers.queues.demand import WaitingClientsServed
+from disque_tx.sim.checkers.queues.matching import LimitsKept, NoJobBesideClient
+from disque_tx.sim.checkers.queues.memory import FullAsksForNothing, ReturnsTaken
+from disque_tx.sim.checkers.queues.order import OldestFirst, PauseRespected
+from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
+from disque_tx.sim.checkers.survival import CountersSurvive, LimitKept
+from disque_tx.sim.checkers.tables.keys import (
     AnsweredExist,
     KeysFreed,
     OneJobPerKey,
     OneLivingJobPerKey,
 )
-from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
-from disque_tx.sim.checkers.memory import FullAsksForNothing, ReturnsTaken
-from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
-from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
-from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
-from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce, SchedulesGoOn
-from disque_tx.sim.checkers.survival import CountersSurvive, LimitKept
-from disque_tx.sim.checkers.tables import ChangesKept, LastChangeCounts, SameTables
+from disque_tx.sim.checkers.tables.schedules import OccurrencesKept, OccurrencesOnce, SchedulesGoOn
+from disque_tx.sim.checkers.tables.tables import ChangesKept, LastChangeCounts, SameTables
+from disque_tx.sim.stage.checker import Checker
 
 
 def all_checkers() -> list[Checker]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages.nodes import LEAVING, MYSELF, flags_text
 from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, STATE_NAMES
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.workleft import waits_for_copies, work_left
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from disque_tx.core.jobs.memory import QUEUE_BYTES, job_bytes
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.messages.records import QUEUED
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.history import JobRequest, RecordedDelivery, ShownCounters
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.checkers.keys import ended_by_key
+from disque_tx.sim.checkers.tables.keys import ended_by_key
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine

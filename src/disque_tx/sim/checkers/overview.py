@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import flushed_since
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import may_be_lost
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import JobRequest, RecordedDelivery

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages.bustypes import NEEDJOBS, NEEDMATCH, type_name
 from disque_tx.messages.demands import DemandMessage
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.messages.bus import Message

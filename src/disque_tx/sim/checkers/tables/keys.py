@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import Added

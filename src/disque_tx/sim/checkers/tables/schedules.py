@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.tables.calendar import Calendar
 from disque_tx.sim.actors.schedules import REPLICATE
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.history import ScheduleRecord, WatchedSchedule
 from disque_tx.sim.world.world import EPOCH_US
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages.events import DELIVERED, EXPORTED, EventSink
 from disque_tx.messages.records import JobRecord
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.history import Added, RecordedPause
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.messages.tables import POLICIES
 from disque_tx.sim.actors.policies import table_of, tables
 from disque_tx.sim.actors.tables import values_of
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import TableChange

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.core.base.client import BLOCKED_GETJOB
 from disque_tx.core.policies.settings import thousandths
 from disque_tx.core.queues.queues import PAUSE_OUT
-from disque_tx.sim.checkers.checker import Checker
+from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node

@@ -1,0 +1,1 @@
+"""Checkers of queues: order, pauses, patterns and limits, memory, clients that wait."""

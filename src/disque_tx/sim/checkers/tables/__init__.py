@@ -1,0 +1,1 @@
+"""Checkers of what all nodes share: keys, policies, schedules."""
