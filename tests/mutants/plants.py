@@ -710,28 +710,6 @@ def keep_credit(right: Any) -> Any:
     return arrived
 
 
-def never_void(right: Any) -> Any:
-    """A node that has a new connection is not told again what it was told before."""
-
-    def grant(self: Any, standing: Any, receiver: Any, *args: Any) -> None:
-        known = standing.grants.get(receiver.entry.id)
-        if known is not None:
-            known.era = receiver.era
-        right(self, standing, receiver, *args)
-
-    return grant
-
-
-def give_and_keep(right: Any) -> Any:
-    """A job with RETRY 0 that goes to another node stays here as well."""
-
-    def send(self: Any, parcel: Any) -> None:
-        parcel.moved = []
-        right(self, parcel)
-
-    return send
-
-
 def lose_returned(right: Any) -> Any:
     """Jobs that nobody took are forgotten instead of being sent back."""
 

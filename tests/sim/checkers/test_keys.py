@@ -224,6 +224,16 @@ class OneLivingTests(ReusedKeyCase):
         self.acknowledge(b"1", 20)
         self.assertEqual(0, self.found(OneLivingJobPerKey()))
 
+    def test_two_leave(self) -> None:
+        """While two nodes leave at once, keys may be passed on to nobody; at other times not."""
+        self.add(b"1", 10)
+        self.add(b"2", 30)
+        checker = OneLivingJobPerKey()
+        checker.two_away_us = [2 * S, 40 * S]
+        self.assertEqual(1, self.found(checker))
+        checker.two_away_us = [20 * S]
+        self.assertEqual(0, self.found(checker))
+
     def test_ended(self) -> None:
         """A job whose life is over, that a client deleted, or of which there is a dead letter does
         not live."""

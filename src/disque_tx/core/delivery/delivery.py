@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
+from disque_tx.core.delivery.earlycounts import EarlyCounts
 from disque_tx.core.jobs.job import HOLD, QUEUE, RESUMING, Job
 from disque_tx.core.policies.settings import DROP_OLDEST
 from disque_tx.core.queues import endings
@@ -54,6 +55,7 @@ def worked_ms(job: Job, now_ms: i64) -> i64:
 class Delivery:
     """Queueing and handing out.
 
+    ``early_counts``: counts that came with jobs from other nodes.
     ``emptied``: queues that import jobs and whose last job was taken, until this is read.
     ``overfull``: queues that may be longer than their policy allows, until they are shortened.
     """
@@ -72,6 +74,7 @@ class Delivery:
         self._policies = state.policies
         self._limits = state.limits
         self._matching = state.matching
+        self.early_counts = EarlyCounts()
         self.emptied: list[Queue] = []
         self.overfull: list[Queue] = []
 
@@ -146,6 +149,12 @@ class Delivery:
         """Merge counters of a job that another node gives and that is known here: they may include
         deliveries and NACKs by nodes that do not know that this one has the job, too."""
         if record.nacks > job.nacks or record.deliveries > job.deliveries:
+            self.early_counts.came(
+                job.id,
+                max(0, record.nacks - job.nacks),
+                max(0, record.deliveries - job.deliveries),
+                self._turn.now_ms,
+            )
             job.nacks = max(job.nacks, record.nacks)
             job.deliveries = max(job.deliveries, record.deliveries)
             self._counters.changed(job)

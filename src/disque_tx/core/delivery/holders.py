@@ -88,7 +88,9 @@ class Holders:
         queued_there = message.type == bustypes.QUEUED
         by_retry = queued_there and message.mflags == INCR_DELIV and message.aux == BY_RETRY
         if queued_there and not (by_retry and self._is_same(job)):
-            self._delivery.count(job, message.mflags)
+            counts = self._delivery.early_counts
+            why = counts.uncounted(job.id, message.mflags, self._turn.now_ms)
+            self._delivery.count(job, why)
         if job.state == WAIT_REPL:
             return
         if job.retry_s > 0:

@@ -27,6 +27,7 @@ class Serving(Part):
         """No queue is ready, or longer than its policy allows."""
         self._waiters.ready.clear()
         self._delivery.overfull.clear()
+        self._delivery.early_counts.forget_all()
 
     def run(self) -> None:
         """Give jobs of ready queues to the clients in line: oldest job, longest waiting client.

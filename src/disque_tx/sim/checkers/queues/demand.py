@@ -11,7 +11,7 @@ from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.core.queues.queues import Queue
+    from disque_tx.core.queues.selector import Selector
     from disque_tx.sim.stage.stage import Stage
 
 _LOOK_US: Final = 250_000
@@ -25,7 +25,8 @@ _Pair = tuple[bytes, int, bytes, bytes]
 
 
 class WaitingClientsServed(Checker):
-    """A client that waits for a queue gets a job of it that is queued at another node.
+    """A client that waits for a queue, or for all that match, gets a job that is queued at another
+    node.
 
     What is promised while no fault is under way, nor was for some seconds, between nodes that know
     DEMAND and have links to each other: no client waits for longer than messages need to travel to
@@ -74,14 +75,17 @@ class WaitingClientsServed(Checker):
         ]
         pairs: set[_Pair] = set()
         for ip, node in nodes:
+            selectors = _selectors(node)
             for other_ip, other, stock in stocked:
-                queue = node.queues.get(stock.name)
                 first = stock.jobs.first()
-                if queue is None or other is node or first is None or not queue.waiters:
+                if other is node or first is None or not linked(node, other):
                     continue
-                if linked(node, other) and _may_have(node, queue):
-                    client = next(iter(queue.waiters))
-                    pairs.add((ip, int(client.id), other_ip, first.id))
+                if not _may_have(node, stock.name):
+                    continue
+                queue = node.queues.get(stock.name)
+                clients = [next(iter(queue.waiters))] if queue is not None and queue.waiters else []
+                clients += [next(iter(one.clients)) for one in selectors if one.matches(stock.name)]
+                pairs |= {(ip, int(client.id), other_ip, first.id) for client in clients}
         return pairs
 
     def judge(self, run: Stage) -> list[str]:
@@ -112,13 +116,20 @@ def _reaches(node: Node, other: Node) -> bool:
     return bool(entry.link.features & node.membership.features & CAN_DEMAND)
 
 
-def _may_have(node: Node, queue: Queue) -> bool:
+def _selectors(node: Node) -> list[Selector]:
+    """The selectors with which clients wait."""
+    waiting = [client for client in node.waiters.blocked if client.blocked_selector]
+    return list(dict.fromkeys(node.waiters.matching.of_client(client) for client in waiting))
+
+
+def _may_have(node: Node, name: bytes) -> bool:
     membership = node.membership
     if membership.leaving or membership.identity.suspended or node.memory.is_full():
         return False
-    if queue.paused & PAUSE_OUT or queue.jobs.size > 0:
+    queue = node.queues.get(name)
+    if node.queues.paused(name) & PAUSE_OUT or (queue is not None and queue.jobs.size > 0):
         return False
-    return not node.getting.limits.hold_back(queue.name, node.now_ms)
+    return not node.getting.limits.hold_back(name, node.now_ms)
 
 
 def _wrong(node: Node, other: Node) -> list[str]:
@@ -128,7 +139,7 @@ def _wrong(node: Node, other: Node) -> list[str]:
         peers = other.queues.wanted.get(queue.name)
         credit = peers.credits.get(node.id) if peers is not None else None
         name = queue.name.decode("latin-1")
-        if queue.waiters and _may_have(node, queue) and (credit is None or credit.credit == 0):
+        if queue.waiters and _may_have(node, queue.name) and (credit is None or credit.credit == 0):
             breaches.append(f"no demand of {name}, for which a client waits,")
         if not queue.waiters and credit is not None and credit.credit > 0:
             breaches.append(f"demand of {name}, for which no client waits,")

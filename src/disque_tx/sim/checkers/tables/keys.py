@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 #: How long after the end of a job its key may still be taken, while a node is away.
 FREE_US: Final = 10_000_000
+_LOOK_US: Final = 100_000
+#: How long it may take until the keys of a node that leaves, or is back, are where they belong.
+_PASSING_US: Final = 2_000_000
 
 
 class OneJobPerKey(Checker):
@@ -105,7 +108,28 @@ class KeysFreed(Checker):
 class OneLivingJobPerKey(Checker):
     """With at most one node down at a time, no job is added with the key of one that lives: that
     was accepted, whose life is not over, of which there is no dead letter, and which nobody has
-    asked to acknowledge or delete yet."""
+    asked to acknowledge or delete yet. A node that leaves passes its keys on, and counts as down
+    here: excused are jobs while whose keys were used two nodes left at once."""
+
+    def __init__(self) -> None:
+        self._run: Stage | None = None
+        self.two_away_us: list[int] = []
+
+    def watch(self, run: Stage) -> None:
+        """Look many times a second at how many nodes leave."""
+        self._run = run
+        run.world.at(_LOOK_US, self._look)
+
+    def _look(self) -> None:
+        run = self._run
+        assert run is not None
+        if not run.over:
+            run.world.at(_LOOK_US, self._look)
+        if sum(1 for _, node in run.nodes() if node.membership.leaving) > 1:
+            self.two_away_us.append(run.world.now_us)
+
+    def _is_excused(self, since_us: int, until_us: int) -> bool:
+        return any(since_us - _PASSING_US < at_us < until_us for at_us in self.two_away_us)
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were added as new while another one had the key."""
@@ -122,6 +146,7 @@ class OneLivingJobPerKey(Checker):
                 over_us = before.asked_us + before.ttl_s * 1_000_000
                 if (
                     added.accepted_us < over_us
+                    and not self._is_excused(before.asked_us, added.accepted_us)
                     and before.job_id not in dead
                     and not any(request.asked_us < added.accepted_us for request in ends)
                 ):

@@ -1,0 +1,59 @@
+"""Counts that came with a job before the message that makes them known.
+
+Whoever counts a NACK or an additional delivery sends QUEUED to the other holders. The job itself
+may go to one of them through a third node, and be faster: then it brings the new count with it, and
+the QUEUED that follows must not be counted again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS
+
+#: How much later the message may come, in milliseconds, and for how many jobs it is awaited.
+LATE_MS: Final = 5_000
+JOBS_MAX: Final = 10_000
+
+
+class EarlyCounts:
+    """By the ID of a job: NACKs and additional deliveries that came early, and when."""
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()
+
+    def came(self, job_id: bytes, nacks: i64, deliveries: i64, now_ms: i64) -> None:
+        """A job brought counts with it that are higher by these numbers."""
+        known = self._jobs.pop(job_id, None)
+        if known is not None and now_ms - known[2] <= LATE_MS:
+            nacks += known[0]
+            deliveries += known[1]
+        self._jobs[job_id] = (int(nacks), int(deliveries), int(now_ms))
+        if len(self._jobs) > JOBS_MAX:
+            self._jobs.popitem(last=False)
+
+    def uncounted(self, job_id: bytes, why: i64, now_ms: i64) -> i64:
+        """Which of the flags ``why`` of a QUEUED, ``INCR_NACKS`` and ``INCR_DELIV``, are still to
+        be counted."""
+        if not self._jobs:
+            return why
+        known = self._jobs.pop(job_id, None)
+        if known is None or now_ms - known[2] > LATE_MS:
+            return why
+        nacks, deliveries, at_ms = known
+        if why & INCR_NACKS and nacks > 0:
+            why &= ~INCR_NACKS
+            nacks -= 1
+        if why & INCR_DELIV and deliveries > 0:
+            why &= ~INCR_DELIV
+            deliveries -= 1
+        if nacks > 0 or deliveries > 0:
+            self._jobs[job_id] = (nacks, deliveries, at_ms)
+        return why
+
+    def forget_all(self) -> None:
+        """All jobs are gone."""
+        self._jobs.clear()
