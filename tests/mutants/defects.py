@@ -355,6 +355,7 @@ MUTANTS: Final = [
         "receive",
         ignore_working,
         "WorkingRespected",
+        ("nack-and-working", ""),
     ),
     Mutant(
         "leaving-keeps",

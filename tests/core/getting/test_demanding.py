@@ -161,3 +161,26 @@ class LinkTests(FlowTestCase):
         self.flow.connect(0, 1)
         self.flow.tick()
         self.assertEqual([True], self.served(client))
+
+    def test_pattern_before_any_link(self) -> None:
+        """The same holds for clients that wait with MATCH."""
+        self.flow.disconnect(1, 0)
+        self.flow.disconnect(0, 1)
+        self.flow.tick()
+        client = self.wait_matching(1, [b"mail:*"], [])
+        self.add(0, b"mail:1")
+        self.flow.connect(1, 0)
+        self.flow.connect(0, 1)
+        self.flow.tick()
+        self.assertEqual([True], self.served(client))
+
+    def test_late_message(self) -> None:
+        """What arrives on a link that its node has replaced does not undo what it told since."""
+        old = self.flow.links[(1, 0)]
+        self.flow.connect(1, 0)
+        self.flow.tick()
+        self.wait(1)
+        late = DemandMessage([])
+        late.sender = self.flow.ids[1]
+        self.flow.nodes[0].receive(old, late)
+        self.assertEqual({b"q": {self.flow.ids[1]: 1}}, self.wanted(0))

@@ -292,7 +292,11 @@ class _NotingClients(SlicedTask):
     def step(self, now_ms: i64) -> bool:
         seen = 0
         while self._clients and seen < _QUEUES_PER_SLICE:
-            for name in self._clients.pop().blocked_queues:
+            client = self._clients.pop()
+            seen += 1
+            if client.blocked_selector != 0:
+                self._waiters.note_pattern(self._waiters.matching.of_client(client))
+            for name in client.blocked_queues:
                 seen += 1
                 queue = self._queues.get(name)
                 if queue is not None:

@@ -4,8 +4,6 @@ the turn (cluster protocol, section 21.8).
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from disque_tx.core.nodes.links import LinkWatcher
@@ -19,9 +17,8 @@ from disque_tx.messages.demands import (
     DemandEntry,
     DemandMessage,
 )
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, Link, NodeEntry
-
-_AGE_MS_MAX: Final = (1 << 32) - 1
 
 
 class Receiver:
@@ -126,7 +123,7 @@ class Receivers(LinkWatcher):
         if credit > 0 and (grant.credit * 2 <= credit or grant.waiting * 2 < waiting):
             grant.credit = credit
             grant.waiting = waiting
-            age_ms = min(max(self._turn.now_ms - since_ms, 0), _AGE_MS_MAX)
+            age_ms = min(max(self._turn.now_ms - since_ms, 0), U32_MAX)
             receiver.entries.append(DemandEntry(words, credit, waiting, age_ms))
             self.unsent = True
 

@@ -19,6 +19,7 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.demanding import LINGER_MS, Demanding
 from disque_tx.core.getting.federation import BYTES_MAX, Federation, Parcel
 from disque_tx.core.getting.patternsupply import PatternSupply
+from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.nodes.links import LinkWatcher
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.queues.selector import Selector
@@ -71,7 +72,9 @@ class Supplying(Part, LinkWatcher):
     # -- what nodes have told ------------------------------------------------------------------
 
     def receive(self, sender: NodeEntry, link: Link, message: DemandMessage) -> None:
-        """DEMAND: what a node can use from now on."""
+        """DEMAND: what a node can use from now on; nothing, if it has made another link since."""
+        if is_replaced(sender, link):
+            return
         record = self._records.get(sender.id)
         if record is None or record.link is not link or message.mflags & RESET:
             self._forget(sender.id)
