@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.getting.demanding import LINGER_MS
-from disque_tx.core.getting.supplying import JOBS_PER_TURN, QUEUES_MAX
+from disque_tx.core.getting.supplying import JOBS_PER_TURN, QUEUES_MAX, SILENT_MS
 from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.core.queues.standing import WINDOW_MAX
 from disque_tx.messages.bus import JobsMessage
@@ -77,6 +77,22 @@ class WaitingTests(FlowTestCase):
         self.assertEqual([False], self.served(client))
         self.flow.nodes[0].pause(b"q", PAUSE_NONE)
         self.flow.settle()
+        self.assertEqual([True], self.served(client))
+
+    def test_silent(self) -> None:
+        """A node that does not answer PING gets no jobs, which would wait there for their RETRY;
+        when it answers again, its clients get them."""
+        client = self.wait(1)
+        entry = self.flow.entry(0, 1)
+        entry.ping_sent_ms = self.flow.now_ms
+        self.flow.run(SILENT_MS + 20)
+        self.add(0)
+        self.assertEqual([False], self.served(client))
+        other = self.wait(2)
+        self.assertEqual([True], self.served(other))
+        self.add(0)
+        entry.ping_sent_ms = 0
+        self.flow.tick()
         self.assertEqual([True], self.served(client))
 
     def test_come_back(self) -> None:

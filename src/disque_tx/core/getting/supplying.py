@@ -5,6 +5,7 @@
    the node whose client has waited for longest, then to nodes that can use more than that.
 3. A queue of which clients of this node take jobs, too, gives no more than clients wait for.
 4. All jobs for one node leave in one message a turn, of a bounded size; the rest follows.
+5. A node that answers no PING gets nothing meanwhile: its jobs would wait for their RETRY.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ JOBS_PER_TURN: Final = 1_000
 #: Queues of which one node may demand jobs, and bytes of their names.
 QUEUES_MAX: Final = 20_000
 NAMES_BYTES_MAX: Final = 4 * 1024 * 1024
+#: A PING that was not answered for so long shows that a node hangs.
+SILENT_MS: Final = 1_000
 #: More jobs than any node may use of one queue.
 _CREDIT_MAX: Final = 10_000
 _QUEUE: Final = b"="
@@ -68,6 +71,9 @@ class Supplying(Part, LinkWatcher):
         self._matching = state.matching
         self._records: dict[bytes, PeerRecord] = {}
         self._parcels: dict[bytes, Parcel] = {}
+        # Those whose jobs a silent node could use.
+        self._deferred: dict[Queue, None] = {}
+        self._deferred_patterns: dict[Selector, None] = {}
 
     # -- what nodes have told ------------------------------------------------------------------
 
@@ -146,7 +152,14 @@ class Supplying(Part, LinkWatcher):
             self.drop(node_id, name)
 
     def links_changed(self) -> None:
-        """Jobs that wait for a link to a node are given when the node tells once more."""
+        """Try again to give to nodes that were silent. Jobs that wait for a link to a node are
+        given when the node tells once more."""
+        queues, self._deferred = self._deferred, {}
+        for queue in queues:
+            self._waiters.note_ready(queue)
+        selectors, self._deferred_patterns = self._deferred_patterns, {}
+        for selector in selectors:
+            self._waiters.note_wanted(selector)
 
     def link_lost(self, link: Link) -> None:
         record = self._records.get(link.peer_id)
@@ -205,6 +218,7 @@ class Supplying(Part, LinkWatcher):
             parcel = self._parcel(credit.node_id)
             if parcel is None or parcel.mflags & RETURNED:
                 unreachable.append(credit.node_id)
+                self._deferred[queue] = None
                 continue
             given = self._pack(parcel, queue, number)
             credit.given(given)
@@ -224,6 +238,7 @@ class Supplying(Part, LinkWatcher):
             unreachable.append(credit.node_id)
             parcel = self._parcel(credit.node_id)
             if parcel is None:
+                self._deferred_patterns[selector] = None
                 continue
             passed_over: list[Queue] = []
             while credit.waiting > 0:
@@ -259,11 +274,15 @@ class Supplying(Part, LinkWatcher):
         parcel = self._parcels.get(node_id)
         if parcel is None:
             entry = self._peers.entry(node_id)
-            if entry is None or entry.link is None:
+            if entry is None or entry.link is None or self._is_silent(entry):
                 return None
             parcel = self._parcels[node_id] = Parcel(entry)
             parcel.mflags = DEMANDED
         return parcel
+
+    def _is_silent(self, entry: NodeEntry) -> bool:
+        sent_ms = entry.ping_sent_ms
+        return sent_ms != 0 and self._turn.now_ms - sent_ms > SILENT_MS
 
     def _pack(self, parcel: Parcel, queue: Queue, number: i64) -> i64:
         """Put up to ``number`` jobs of a queue into a parcel; how many there were."""
@@ -300,6 +319,8 @@ class Supplying(Part, LinkWatcher):
     def forget_all(self) -> None:
         """All queues are about to be forgotten: those made later are wanted as before."""
         self._waiters.wanted.clear()
+        self._deferred.clear()
+        self._deferred_patterns.clear()
         for peers in self._queues.wanted.values():
             peers.ready = False
         for selector in self._waiters.wanted_patterns:
