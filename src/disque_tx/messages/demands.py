@@ -24,6 +24,19 @@ MORE: Final = 16
 RETURNED: Final = 32
 
 
+# What words begin with.
+QUEUE: Final = b"="
+MATCH: Final = b"+"
+EXCEPT: Final = b"-"
+WITHOUT: Final = b"!"
+
+
+def globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The patterns among the words of DEMAND or NEEDMATCH, and those that are excepted."""
+    patterns = [word[1:] for word in words if word[:1] == MATCH]
+    return patterns, [word[1:] for word in words if word[:1] == EXCEPT]
+
+
 @mypyc_attr(acyclic=True)
 class DemandEntry:
     """Demand of one queue, or of all queues that match.

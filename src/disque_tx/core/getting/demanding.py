@@ -27,6 +27,7 @@ from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.standing import StandingDemand
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.state.state import State
+from disque_tx.messages.demands import EXCEPT, MATCH, QUEUE, WITHOUT
 
 #: Queues of which other nodes are told; for more, they are asked at intervals.
 STANDING_MAX: Final = 20_000
@@ -35,10 +36,6 @@ LINGER_MS: Final = 100
 #: Queues of a pattern that must not deliver; with more, the demand of the pattern ends.
 REFUSED_MAX: Final = 100
 _QUEUES_PER_SLICE: Final = 500
-_QUEUE: Final = b"="
-_MATCH: Final = b"+"
-_EXCEPT: Final = b"-"
-_WITHOUT: Final = b"!"
 
 
 class Demanding(Part):
@@ -146,13 +143,13 @@ class Demanding(Part):
         if not receivers.is_closed() and not queue.paused & PAUSE_OUT:
             room = self._limits.room(queue.name, now_ms)
         if room == 0:
-            receivers.withdraw(standing, [_QUEUE + queue.name])
+            receivers.withdraw(standing, [QUEUE + queue.name])
             return
         standing.adjust(waiting, queue.jobs.size, now_ms)
         need: i64 = min(max(waiting, standing.window) - queue.jobs.size, room)
         if need <= 0:
             return
-        words = [_QUEUE + queue.name]
+        words = [QUEUE + queue.name]
         since_ms = next(iter(queue.waiters)).seen_ms if queue.waiters else now_ms
         imports = queue.imports
         givers = imports.recent_givers(now_ms) if imports is not None else []
@@ -182,7 +179,7 @@ class Demanding(Part):
         if selector.refused:
             self._look_at_refused(selector, standing)
             for name in selector.refused:
-                words.append(_WITHOUT + name)
+                words.append(WITHOUT + name)
         if receivers.is_closed() or len(selector.refused) > REFUSED_MAX:
             receivers.withdraw(standing, words)
         elif waiting > 0:
@@ -201,8 +198,8 @@ class Demanding(Part):
             standing.grants.clear()
 
     def _pattern(self, selector: Selector) -> list[bytes]:
-        words = [_MATCH + glob for glob in selector.patterns]
-        words += [_EXCEPT + glob for glob in selector.excepts]
+        words = [MATCH + glob for glob in selector.patterns]
+        words += [EXCEPT + glob for glob in selector.excepts]
         return words
 
     # -- time --------------------------------------------------------------------------------
@@ -233,7 +230,7 @@ class Demanding(Part):
             if standing.window > 0 and now_ms - queue.fetched_ms < LINGER_MS:
                 self._lingering[queue] = int(now_ms + LINGER_MS)
                 continue
-            self.receivers.withdraw(standing, [_QUEUE + queue.name])
+            self.receivers.withdraw(standing, [QUEUE + queue.name])
             if standing.surplus > 0 and queue.jobs.size > 0:
                 self.returns.append(queue)
             else:

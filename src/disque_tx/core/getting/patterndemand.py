@@ -29,6 +29,7 @@ from disque_tx.core.tables.shares import Shares
 from disque_tx.errors import CommandError
 from disque_tx.messages.bus import QueryMessage, QueueSignal
 from disque_tx.messages.bustypes import CAN_MATCH, NEEDJOBS, NEEDMATCH
+from disque_tx.messages.demands import EXCEPT, MATCH, globs
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 
 _SELECTORS_PER_RUN: Final = 100
@@ -42,8 +43,6 @@ _NAMES_MAX: Final = 10_000
 #: Requests of one node with new patterns that are answered in a millisecond, and that wait.
 NEW_AT_ONCE: Final = 4
 WAITING_MAX: Final = 200
-_MATCH: Final = b"+"
-_EXCEPT: Final = b"-"
 
 
 def can_match(entry: NodeEntry) -> bool:
@@ -88,8 +87,8 @@ class PatternDemand:
             imports = selector.imports = QueueDemand(now_ms)
         givers = imports.recent_givers(now_ms)
         count = imports.request(len(givers), now_ms)
-        words = [_MATCH + glob for glob in selector.patterns]
-        words += [_EXCEPT + glob for glob in selector.excepts]
+        words = [MATCH + glob for glob in selector.patterns]
+        words += [EXCEPT + glob for glob in selector.excepts]
         if imports.may_ask_all(now_ms):
             imports.asked_all_ms = now_ms
             if self._ask_all(selector, words):
@@ -170,7 +169,7 @@ class PatternDemand:
         if sender.link is None or not self._membership.features & CAN_MATCH:
             return
         waiting = self._waiting.get(sender.id)
-        patterns, excepts = _globs(message.words)
+        patterns, excepts = globs(message.words)
         if not patterns or len(patterns) + len(excepts) != len(message.words):
             return
         if waiting is not None or (
@@ -227,7 +226,7 @@ class PatternDemand:
 
     def _selector(self, words: list[bytes]) -> Selector | None:
         """The selector that another node asks with; ``None`` if it makes no sense."""
-        patterns, excepts = _globs(words)
+        patterns, excepts = globs(words)
         try:
             return self._matching.obtain(patterns, excepts)
         except CommandError:
@@ -239,12 +238,6 @@ class PatternDemand:
             return False
         self._matching.note_served(queue)
         return True
-
-
-def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """The patterns, and those that are excepted."""
-    patterns = [word[1:] for word in words if word[:1] == _MATCH]
-    return patterns, [word[1:] for word in words if word[:1] == _EXCEPT]
 
 
 class _Answering(SlicedTask):

@@ -22,7 +22,7 @@ from disque_tx.core.queues.standing import Credit, PeerDemand
 from disque_tx.core.state.state import State
 from disque_tx.core.tables.shares import Shares
 from disque_tx.errors import CommandError
-from disque_tx.messages.demands import DemandEntry
+from disque_tx.messages.demands import WITHOUT, DemandEntry, globs
 
 #: Patterns with which one node may demand jobs at a time.
 PATTERNS_MAX: Final = 500
@@ -30,9 +30,6 @@ PATTERNS_MAX: Final = 500
 NEW_AT_ONCE: Final = 4
 #: Queues passed over while jobs are chosen for one node.
 _PASSED_OVER_MAX: Final = 200
-_MATCH: Final = b"+"
-_EXCEPT: Final = b"-"
-_WITHOUT: Final = b"!"
 
 
 class PatternSupply:
@@ -54,7 +51,7 @@ class PatternSupply:
     def receive(self, node_id: bytes, entry: DemandEntry) -> None:
         """What a node can use of queues that match, from now on."""
         waiting = self._waiting.get(node_id)
-        patterns, excepts = _globs(entry.words)
+        patterns, excepts = globs(entry.words)
         if waiting is None and (
             entry.credit == 0
             or self._matching.knows(patterns, excepts)
@@ -81,7 +78,7 @@ class PatternSupply:
         return not self._waiting
 
     def _enter(self, node_id: bytes, entry: DemandEntry) -> None:
-        patterns, excepts = _globs(entry.words)
+        patterns, excepts = globs(entry.words)
         if not patterns:
             return
         selectors = self._selectors.setdefault(node_id, {})
@@ -105,7 +102,7 @@ class PatternSupply:
             credit = peers.credits[node_id] = Credit(node_id)
         credit.credit = credit.waiting = entry.waiting
         credit.since_ms = self._turn.now_ms - entry.age_ms
-        credit.without = {word[1:]: None for word in entry.words if word[:1] == _WITHOUT}
+        credit.without = {word[1:]: None for word in entry.words if word[:1] == WITHOUT}
         fill(selector, self._queues, self._waiters, self._slices, self._turn.now_ms)
         self._waiters.note_wanted(selector)
 
@@ -149,12 +146,6 @@ class PatternSupply:
             elif name not in credit.without:
                 return queue
         return None
-
-
-def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """The patterns, and those that are excepted."""
-    patterns = [word[1:] for word in words if word[:1] == _MATCH]
-    return patterns, [word[1:] for word in words if word[:1] == _EXCEPT]
 
 
 class _Entering(SlicedTask):

@@ -26,7 +26,7 @@ from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.standing import Credit, PeerDemand
 from disque_tx.core.state.state import State
-from disque_tx.messages.demands import DEMANDED, MORE, RESET, RETURNED, DemandMessage
+from disque_tx.messages.demands import DEMANDED, MORE, QUEUE, RESET, RETURNED, DemandMessage
 from disque_tx.messages.nodes import Link, NodeEntry
 
 #: Jobs that one node gets in one turn.
@@ -38,7 +38,6 @@ NAMES_BYTES_MAX: Final = 4 * 1024 * 1024
 SILENT_MS: Final = 1_000
 #: More jobs than any node may use of one queue.
 _CREDIT_MAX: Final = 10_000
-_QUEUE: Final = b"="
 
 
 class PeerRecord:
@@ -87,7 +86,7 @@ class Supplying(Part, LinkWatcher):
             record = self._records[sender.id] = PeerRecord(link)
         for entry in message.entries:
             word = entry.words[0] if entry.words else b""
-            if word[:1] != _QUEUE:
+            if word[:1] != QUEUE:
                 self._patterns.receive(sender.id, entry)
                 continue
             if len(entry.words) > 1 or len(word) > QUEUE_BYTES_MAX + 1:
