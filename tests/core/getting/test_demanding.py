@@ -112,6 +112,21 @@ class TellTests(FlowTestCase):
         self.flow.run(200)
         self.assertEqual(len(names), len(self.wanted(0)))
 
+    def test_idle(self) -> None:
+        """Nodes whose clients never waited tell each other nothing, not even that they are new."""
+        self.flow.tick()
+        self.flow.run(10_000)
+        self.assertEqual([], [m for m in self.flow.sent if isinstance(m[2], DemandMessage)])
+
+    def test_nothing_left(self) -> None:
+        """What a node was told ends with a new link to this one, though nothing is demanded now."""
+        client = self.wait(1)
+        self.leave(1, client)
+        self.flow.connect(0, 1)
+        self.flow.tick()
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual({}, self.wanted(0))
+
     def test_alone(self) -> None:
         """A node without others notes nothing: waiting costs what it did."""
         self.flow = Flow(1)

@@ -24,9 +24,9 @@ from disque_tx.messages.nodes import HANDSHAKE, MYSELF, Link, NodeEntry
 class Receiver:
     """A node that is told. ``era``: another one with each connection in either direction, for what
     was sent before may be lost. ``entries``: what is to be sent. ``reset``: all that the node was
-    told is void."""
+    told is void; ``told``: it may know of something."""
 
-    __slots__ = ("entries", "entry", "era", "link", "newest_link", "reset")
+    __slots__ = ("entries", "entry", "era", "link", "newest_link", "reset", "told")
 
     def __init__(self, entry: NodeEntry, link: Link, era: i64) -> None:
         self.entry: NodeEntry = entry
@@ -35,6 +35,7 @@ class Receiver:
         self.era: i64 = era
         self.entries: list[DemandEntry] = []
         self.reset: bool = True
+        self.told: bool = False
 
 
 class Receivers(LinkWatcher):
@@ -91,7 +92,9 @@ class Receivers(LinkWatcher):
         if known is not None and known.link is link and known.newest_link == entry.newest_link:
             return known
         self._eras += 1
-        return Receiver(entry, link, self._eras)
+        receiver = Receiver(entry, link, self._eras)
+        receiver.told = known is not None and known.told and known.link is link
+        return receiver
 
     def void_all(self) -> None:
         """All that other nodes were told is void."""
@@ -142,7 +145,7 @@ class Receivers(LinkWatcher):
         self.unsent = False
         for receiver in self.by_id.values():
             entries = receiver.entries
-            if not entries and not receiver.reset:
+            if not entries and not (receiver.reset and receiver.told):
                 continue
             if receiver.entry.link is not receiver.link:
                 continue
@@ -155,7 +158,9 @@ class Receivers(LinkWatcher):
             message = DemandMessage(entries[:number])
             if receiver.reset:
                 message.mflags = RESET
-                receiver.reset = False
+                receiver.reset = receiver.told = False
+            if number > 0:
+                receiver.told = True
             receiver.entries = entries[number:]
             if receiver.entries:
                 self.unsent = True
