@@ -288,4 +288,8 @@ class ClusterTests(DaemonTestCase):
         )
         self.assertEqual(["mail"], list(again))
         self.assertTrue(other.unsubscribe("news", "mail"))
-        self.assertEqual({}, other.publish("news", "third").jobs)
+        wait_for(
+            lambda: not other.publish("news", "third", replicate=1).jobs,
+            "no node knows the subscription",
+            40,
+        )
