@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
@@ -17,6 +17,7 @@ MOVES: Final = 2
 RECORDS: Final = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JobObserver:
     """Each method does nothing unless a subclass overrides it. The store calls them for every job,
     so an observer that keeps nothing about any job returns after one test.
