@@ -141,6 +141,12 @@ def _wrong(node: Node, other: Node) -> list[str]:
         name = queue.name.decode("latin-1")
         if queue.waiters and _may_have(node, queue.name) and (credit is None or credit.credit == 0):
             breaches.append(f"no demand of {name}, for which a client waits,")
-        if not queue.waiters and credit is not None and credit.credit > 0:
+    for wanted, peers in other.queues.wanted.items():
+        credit = peers.credits.get(node.id)
+        demanded = node.queues.get(wanted)
+        # Demand lasts for a moment after the last client.
+        stands = demanded is not None and demanded.standing is not None
+        if credit is not None and credit.credit > 0 and not stands:
+            name = wanted.decode("latin-1")
             breaches.append(f"demand of {name}, for which no client waits,")
     return breaches
