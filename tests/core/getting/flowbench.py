@@ -127,6 +127,7 @@ class Flow:
             self.begin()
             for node in self.nodes:
                 node.run_due()
+                node.federation.run_due()
             self.settle()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.getting.demanding import LINGER_MS
 from disque_tx.core.getting.supplying import JOBS_PER_TURN, QUEUES_MAX, SILENT_MS
 from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
-from disque_tx.core.queues.standing import WINDOW_MAX
+from disque_tx.core.queues.standing import CREDIT_MS, WINDOW_MAX
 from disque_tx.messages.bus import JobsMessage
 from disque_tx.messages.demands import DemandEntry, DemandMessage
 from tests.core.getting.flowbench import FlowTestCase
@@ -78,6 +78,15 @@ class WaitingTests(FlowTestCase):
         self.flow.nodes[0].pause(b"q", PAUSE_NONE)
         self.flow.settle()
         self.assertEqual([True], self.served(client))
+
+    def test_old_demand(self) -> None:
+        """What a node does not tell again for a long time is void, as if it had taken it back."""
+        message = DemandMessage([DemandEntry([b"=q"], 1, 1, 0)])
+        message.sender = self.flow.ids[1]
+        self.flow.nodes[0].receive(self.flow.links[(1, 0)], message)
+        self.flow.run(CREDIT_MS + 20)
+        self.add(0)
+        self.assertEqual(1, self.length(0))
 
     def test_silent(self) -> None:
         """A node that does not answer PING gets no jobs, which would wait there for their RETRY;

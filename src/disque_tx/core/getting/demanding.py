@@ -2,7 +2,8 @@
 this node can use (cluster protocol, section 21.8).
 
 1. At the end of a turn, each node is told what has changed for it, in one message: queues, credit,
-   how many clients wait. What it was told holds until it is told otherwise, or the link falls.
+   how many clients wait. What it was told holds until it is told otherwise, or the link falls; it
+   is told again now and then, while clients wait.
 2. Credit is what clients wait for and, while another node has more jobs than that, a window which
    follows how fast clients take them. It is renewed when half of it is used.
 3. When no client waits any more, the demand ends a short time later, for most clients come again at
@@ -70,6 +71,18 @@ class Demanding(Part):
     def tells_matching(self, selector: Selector, node_id: bytes) -> bool:
         """Whether the node knows what is demanded of the queues that match."""
         return node_id in self.receivers.by_id and bool(selector.clients)
+
+    def renew(self, queue: Queue) -> None:
+        """A client still waits at the queue: tell once more what is demanded."""
+        if queue.standing is not None:
+            queue.standing.grants.clear()
+            self._waiters.note_demand(queue)
+
+    def renew_pattern(self, selector: Selector) -> None:
+        """A client still waits for queues that match: tell once more what is demanded."""
+        if selector.standing is not None:
+            selector.standing.grants.clear()
+            self._waiters.note_pattern(selector)
 
     def arrived(self, queue: Queue, giver: bytes, size: i64, more: bool) -> None:
         """A job of ``size`` bytes came by demand; ``more`` wait where it came from."""

@@ -130,6 +130,7 @@ class Federation(Part):
         any node."""
         message = QueueSignal(NEEDJOBS, queue.name, 1)
         linked = False
+        self._demanding.renew(queue)
         for entry in self._membership.nodes.values():
             link = entry.link
             if link is not None and not entry.flags & HANDSHAKE:

@@ -106,6 +106,7 @@ class PatternDemand:
         """Whether there was anyone to ask."""
         others: list[bytes] = []
         asked = False
+        self._demanding.renew_pattern(selector)
         for entry in self._membership.nodes.values():
             if entry.link is None or entry.flags & HANDSHAKE:
                 continue

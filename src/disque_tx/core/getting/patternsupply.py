@@ -102,6 +102,7 @@ class PatternSupply:
             credit = peers.credits[node_id] = Credit(node_id)
         credit.credit = credit.waiting = entry.waiting
         credit.since_ms = self._turn.now_ms - entry.age_ms
+        credit.told_ms = self._turn.now_ms
         credit.without = {word[1:]: None for word in entry.words if word[:1] == WITHOUT}
         fill(selector, self._queues, self._waiters, self._slices, self._turn.now_ms)
         self._waiters.note_wanted(selector)

@@ -100,6 +100,7 @@ class Supplying(Part, LinkWatcher):
                 credit.credit = min(entry.credit, _CREDIT_MAX)
                 credit.waiting = min(entry.waiting, credit.credit)
                 credit.since_ms = self._turn.now_ms - entry.age_ms
+                credit.told_ms = self._turn.now_ms
                 queue = self._queues.get(name)
                 if queue is not None and queue.jobs.size > 0:
                     self._waiters.note_ready(queue)
@@ -203,12 +204,12 @@ class Supplying(Part, LinkWatcher):
         unreachable: list[bytes] = []
         used = self._is_used_here(queue)
         while queue.jobs.size > 0:
-            credit = peers.longest_waiting(unreachable)
+            credit = peers.longest_waiting(unreachable, self._turn.now_ms)
             number: i64 = 0
             if credit is not None:
                 number = credit.waiting
             elif not used:
-                credit = peers.largest(unreachable)
+                credit = peers.largest(unreachable, self._turn.now_ms)
                 if credit is not None:
                     others: i64 = len(peers.credits) - len(unreachable)
                     number = min(credit.credit, (queue.jobs.size + others - 1) // others)
@@ -231,7 +232,7 @@ class Supplying(Part, LinkWatcher):
         """Give jobs of queues that match to the nodes whose clients wait for them."""
         unreachable: list[bytes] = []
         while True:
-            credit = peers.longest_waiting(unreachable)
+            credit = peers.longest_waiting(unreachable, self._turn.now_ms)
             if credit is None:
                 return
             unreachable.append(credit.node_id)

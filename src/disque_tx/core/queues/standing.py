@@ -13,6 +13,8 @@ WINDOW_MAX: Final = 2_048
 #: The same in bytes of bodies.
 WINDOW_BYTES_MAX: Final = 4 * 1024 * 1024
 _WINDOW_MIN: Final = 16
+#: What a node has told is void if it has not told it again for so long.
+CREDIT_MS: Final = 90_000
 #: A window that was not needed for so long gets smaller.
 _SHRINK_MS: Final = 1_000
 
@@ -77,16 +79,17 @@ class StandingDemand:
 
 class Credit:
     """What one other node can use of one queue, or of those that match. ``waiting``: how many of
-    its clients wait, the first of them since ``since_ms``. ``without``: queues that must not be
-    given from, of those that match."""
+    its clients wait, the first of them since ``since_ms``. ``told_ms``: when it said so.
+    ``without``: queues that must not be given from, of those that match."""
 
-    __slots__ = ("credit", "node_id", "since_ms", "waiting", "without")
+    __slots__ = ("credit", "node_id", "since_ms", "told_ms", "waiting", "without")
 
     def __init__(self, node_id: bytes) -> None:
         self.node_id: bytes = node_id
         self.credit: i64 = 0
         self.waiting: i64 = 0
         self.since_ms: i64 = 0
+        self.told_ms: i64 = 0
         self.without: dict[bytes, None] = {}
 
     def given(self, number: i64) -> None:
@@ -105,20 +108,24 @@ class PeerDemand:
         self.credits: dict[bytes, Credit] = {}
         self.ready: bool = False
 
-    def longest_waiting(self, unreachable: list[bytes]) -> Credit | None:
+    def longest_waiting(self, unreachable: list[bytes], now_ms: i64) -> Credit | None:
         """The node whose client has waited for longest, ``None`` if no client waits."""
         found: Credit | None = None
         for credit in self.credits.values():
-            if credit.waiting > 0 and credit.credit > 0 and credit.node_id not in unreachable:
+            if credit.told_ms < now_ms - CREDIT_MS or credit.node_id in unreachable:
+                continue
+            if credit.waiting > 0 and credit.credit > 0:
                 if found is None or credit.since_ms < found.since_ms:
                     found = credit
         return found
 
-    def largest(self, unreachable: list[bytes]) -> Credit | None:
+    def largest(self, unreachable: list[bytes], now_ms: i64) -> Credit | None:
         """The node that can use most, ``None`` if none can use any."""
         found: Credit | None = None
         for credit in self.credits.values():
-            if credit.credit > 0 and credit.node_id not in unreachable:
+            if credit.told_ms < now_ms - CREDIT_MS or credit.node_id in unreachable:
+                continue
+            if credit.credit > 0:
                 if found is None or credit.credit > found.credit:
                     found = credit
         return found
