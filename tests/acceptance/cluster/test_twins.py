@@ -55,7 +55,7 @@ class TwinTests(PairTestCase):
         self.assertEqual(f"{self.one.ip}:{self.one.port}", self.seen_at())
         self.assertEqual(40, len(self.one.add("q", replicate=2)))
         self.logs(copy, "This node stands aside")
-        self.logs(self.other, "has a twin")
+        self.logs(self.other, "has a duplicate")
         self.logs(self.one, "Another process also has the ID of this node")
         for node in (self.one, self.other, copy):
             status, output, _ = disque("cluster", "check", f"{node.ip}:{node.port}")
