@@ -133,7 +133,6 @@ from tests.mutants.plants import (
     reverse,
     same_id,
     send_and_keep,
-    serve_only_first,
     silent_to_unknown,
     skip_copies,
     take_twice,
@@ -838,15 +837,6 @@ MUTANTS: Final = [
         demand_when_full,
         "FullAsksForNothing",
         ("memory-full", "memory_full"),
-    ),
-    Mutant(
-        "one-receiver",
-        "only the first node that demands jobs gets any",
-        Supplying,
-        "receive",
-        serve_only_first,
-        "WaitingClientsServed",
-        ("total-queue", ""),
     ),
     Mutant(
         "pattern-untold",

@@ -743,13 +743,3 @@ def demand_when_full(right: Any) -> Any:
         return bool(self._membership.leaving)
 
     return is_closed
-
-
-def serve_only_first(right: Any) -> Any:
-    """The node with the longest waiting client is the only one that gets jobs."""
-
-    def receive(self: Any, sender: Any, link: Any, message: Any) -> None:
-        if not self._records or sender.id in self._records:
-            right(self, sender, link, message)
-
-    return receive
