@@ -217,6 +217,21 @@ class PatternTests(FlowTestCase):
         self.add(0, b"mail:2")
         self.assertEqual([True], self.served(client))
 
+    def test_paused_instead(self) -> None:
+        """When one queue may deliver again and another one may not, all other nodes learn of both,
+        though their number is the same."""
+        node = self.flow.nodes[1]
+        node.pause(b"mail:1", PAUSE_OUT)
+        self.wait_matching(1, [b"mail:*"], [])
+        self.add(0, b"mail:1")
+        self.assertIn(b"!mail:1", self.told(1, 2)[-1][0])
+        node.pause(b"mail:2", PAUSE_OUT)
+        node.queues.obtain(b"mail:1", self.flow.now_ms).paused = PAUSE_NONE
+        second = node.queues.obtain(b"mail:2", self.flow.now_ms)
+        node.demanding.arrived(second, self.flow.ids[0], 1, False)
+        self.flow.settle()
+        self.assertEqual([b"+mail:* !mail:2"], [words for words, _, _ in self.told(1, 2)])
+
     def test_link_lost(self) -> None:
         """What a node wanted by pattern is forgotten with its link."""
         self.wait_matching(1, [b"mail:*"], [])

@@ -206,8 +206,9 @@ class Demanding(Part):
             queue = self._queues.get(name)
             if queue is None or self._may_deliver(queue):
                 del selector.refused[name]
-        if len(selector.refused) != selector.refused_told:
-            selector.refused_told = len(selector.refused)
+        refused = list(selector.refused)
+        if refused != selector.refused_told:
+            selector.refused_told = refused
             standing.grants.clear()
 
     def _pattern(self, selector: Selector) -> list[bytes]:

@@ -128,9 +128,9 @@ class Supplying(Part, LinkWatcher):
         if name in record.names:
             del record.names[name]
             record.size -= len(name)
-            self.drop(node_id, name)
+            self._drop(node_id, name)
 
-    def drop(self, node_id: bytes, name: bytes) -> None:
+    def _drop(self, node_id: bytes, name: bytes) -> None:
         """A node can use no jobs of a queue any more."""
         peers = self._queues.wanted.get(name)
         if peers is None:
@@ -149,7 +149,7 @@ class Supplying(Part, LinkWatcher):
         if record is None:
             return
         for name in record.names:
-            self.drop(node_id, name)
+            self._drop(node_id, name)
 
     def links_changed(self) -> None:
         """Try again to give to nodes that were silent. Jobs that wait for a link to a node are

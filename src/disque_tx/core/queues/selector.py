@@ -42,7 +42,7 @@ class Selector(Linked):
     asked of other nodes, ``None`` before anything was. ``standing``: what other nodes were told
     that this one can use, ``None`` while that is nothing; ``demand_noted``: stands in the list of
     selectors of which they may have to be told; ``refused``: queues whose jobs came and must not be
-    delivered, ``refused_told``: how many of them other nodes know. ``wanted``: what other nodes can
+    delivered, ``refused_told``: those that other nodes know. ``wanted``: what other nodes can
     use, ``None`` while that is nothing. ``alone``: the list of this selector.
     """
 
@@ -90,7 +90,7 @@ class Selector(Linked):
         self.standing: StandingDemand | None = None
         self.demand_noted: bool = False
         self.refused: dict[bytes, None] = {}
-        self.refused_told: i64 = 0
+        self.refused_told: list[bytes] = []
         self.wanted: PeerDemand | None = None
         self.held: OrderedDict[bytes, None] = OrderedDict()
         self.alone: list[Selector] = [self]
