@@ -55,6 +55,7 @@ ROOMS: Final = {
         "state": "base jobs keys nodes policies queues tables",
         "delivery": "base jobs policies queues state",
         "adding": "base delivery jobs nodes queues state",
+        "healing": "adding base delivery jobs nodes state",
         "redelivery": "adding base delivery jobs policies queues state",
         "unique": "adding base delivery jobs keys nodes queues state",
         "counting": "base delivery jobs policies queues state",

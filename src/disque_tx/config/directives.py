@@ -108,6 +108,9 @@ _ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 sec
 _BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
 _CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
 _PROCESSES_MESSAGE: Final = f"The number of processes is 1 to {PROCESSES_MAX}, or auto"
+_AGAIN_AFTER_MESSAGE: Final = "The time until copies are made again is 0 for never, or up to a year"
+_AGAIN_RATE_MESSAGE: Final = "0 to 1000000 jobs per second can get copies again"
+_YEAR_S: Final = 366 * 86_400
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
 _TABLE: Final = (
@@ -175,6 +178,8 @@ _TABLE: Final = (
     Directive("cluster-bus-tls-key", _OPTIONAL_PATH),
     Directive("cluster-bus-tls-ca", _OPTIONAL_PATH),
     Directive("cluster-link-buffer-limit", MemorySize(_LINK_BUFFER_MESSAGE), settable=True),
+    Directive("replicate-again-after", Number(_AGAIN_AFTER_MESSAGE, 0, _YEAR_S), settable=True),
+    Directive("replicate-again-rate", Number(_AGAIN_RATE_MESSAGE, 0, 1_000_000), settable=True),
     Directive(
         "slowlog-log-slower-than",
         Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
@@ -215,6 +220,7 @@ GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
+    *("replicate-again-after", "replicate-again-rate"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),

@@ -20,6 +20,7 @@ from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.getting.supplying import Supplying
+from disque_tx.core.healing.healing import Healing
 from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import PAUSE_ALL
@@ -41,6 +42,7 @@ from disque_tx.messages.bustypes import (
     FAIL,
     GOTACK,
     GOTJOB,
+    HOLDERS,
     KEY_ANSWER,
     KEY_CHECK,
     KEY_COPY,
@@ -61,6 +63,7 @@ from disque_tx.messages.bustypes import (
     YOURJOBS,
 )
 from disque_tx.messages.demands import DemandMessage
+from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import JobRecord
@@ -79,9 +82,9 @@ class Inbox:
         holders: Holders,
         pattern_demand: PatternDemand,
         overview: QueueQueries,
-        *,
         keys: Keys,
         supplying: Supplying,
+        healing: Healing,
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership
@@ -95,6 +98,8 @@ class Inbox:
         self._pattern_demand = pattern_demand
         self._keys = keys
         self._supplying = supplying
+        self._healing = healing
+        self._repairs = healing.repairs
         self._pausing = state.pausing
         #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
         self._handlers: dict[int, Handler] = {
@@ -104,6 +109,7 @@ class Inbox:
             YOURJOBS: self._given,
             NEEDJOBS: self._needed,
             DEMAND: self._demanded,
+            HOLDERS: self._holders_changed,
             PAUSE: self._paused,
             **dict.fromkeys((TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL), self._about_tables),
             NEEDMATCH: self._matching_needed,
@@ -161,6 +167,11 @@ class Inbox:
         assert isinstance(message, DemandMessage)
         self._supplying.receive(sender, link, message)
 
+    def _holders_changed(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """HOLDERS."""
+        assert isinstance(message, HoldersMessage)
+        self._healing.receive(sender, message)
+
     def _paused(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """PAUSE."""
         assert isinstance(message, QueueSignal)
@@ -208,6 +219,8 @@ class Inbox:
         message."""
         if kind == GOTJOB:
             self._replication.confirmed(sender, job_id)
+            if self._repairs.by_job or self._repairs.silent:
+                self._healing.confirmed(sender, job_id)
         elif kind == SETACK:
             self._acks.set(sender, job_id, aux)
         elif kind == GOTACK:

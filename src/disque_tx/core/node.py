@@ -35,6 +35,7 @@ from disque_tx.core.getting.getting import GetRequest, Getting
 from disque_tx.core.getting.leases import ListenerLeases
 from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.getting.unblocking import Unblocking, leaving
+from disque_tx.core.healing.healing import Healing
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.nodes.duplicateids import identity_conflict_error
@@ -85,7 +86,8 @@ class Node:
         self.demanding = Demanding(state)
         self.federation = Federation(state, self.delivery, arrivals, self.acks, self.demanding)
         self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
-        self.cluster.watchers = [self.demanding.receivers, self.supplying]
+        self.healing = Healing(state, self.delivery, arrivals, self.replication, self.acks)
+        self.cluster.watchers = [self.demanding.receivers, self.supplying, self.healing]
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self.recurring = Recurring(state, self._adding)
         backoff = RetryBackoff(state, self.delivery)
@@ -105,7 +107,8 @@ class Node:
         self.getting = Getting(state, self.delivery, self.federation, self.demanding)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
         parts = (self.replication, holders, self.getting.pattern_demand, self.queue_queries)
-        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, supplying=self.supplying)
+        more = (self.keys, self.supplying, self.healing)
+        self._inbox = Inbox(state, self.cluster, *parts, *more)
         shares = (self.replication, self.delivery, self.acks, self._retries)
         self._awakening = Awakening(state, *shares)
         self._parts: list[Part] = self._in_order()
@@ -123,6 +126,7 @@ class Node:
             self.supplying,
             self.keys,
             self._moves,
+            self.healing,
             self.recurring,
             self._replacements,
             self._serving,

@@ -21,6 +21,7 @@ CAN_LOADED: Final = 128
 CAN_REPAIR: Final = 256
 CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
+CAN_HEAL: Final = 4096
 ALL_FEATURES: Final = (
     CAN_TABLES
     | CAN_BULK
@@ -31,6 +32,7 @@ ALL_FEATURES: Final = (
     | CAN_REPAIR
     | CAN_ASK
     | CAN_DEMAND
+    | CAN_HEAL
 )
 
 # The types of the original (section 3).
@@ -69,6 +71,8 @@ QUERY: Final = 44
 REPORT: Final = 45
 #: Demand that stands until it changes: see ``messages.demands``.
 DEMAND: Final = 46
+#: Copies that are made again: see ``messages.holders``.
+HOLDERS: Final = 48
 
 
 class MessageType:
@@ -111,6 +115,7 @@ TYPES: Final = (
     MessageType(QUERY, "QUERY", CAN_QUERY),
     MessageType(REPORT, "REPORT", CAN_QUERY),
     MessageType(DEMAND, "DEMAND", CAN_DEMAND),
+    MessageType(HOLDERS, "HOLDERS", CAN_HEAL),
 )
 #: Those of the original, by number.
 TYPE_NAMES: Final = tuple([one.name for one in TYPES if one.number < OWN_TYPES])

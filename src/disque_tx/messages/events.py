@@ -36,11 +36,12 @@ MOVED: Final = 20
 DUPLICATE: Final = 21
 DOUBLED: Final = 22
 SCHEDULED: Final = 23
+COPIED: Final = 24
 KIND_NAMES: Final = (
     *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
     *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
     *("paused", "flushed", "delayed", "dead", "dropped", "moved", "duplicate", "doubled"),
-    "scheduled",
+    *("scheduled", "copied"),
 )
 
 # Reasons; as above.
@@ -82,8 +83,8 @@ class EventSink:
     def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
         """Something else happened to a job.
 
-        ``number``: the client that fetched it, the copies there are (REPLICATED), the
-        seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED), the time
+        ``number``: the client that fetched it, the copies there are (REPLICATED,
+        COPIED), the seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED), the time
         of the occurrence (SCHEDULED).
         ``elapsed_ms``: since it was queued (DELIVERED) or delivered (WORKING, ACKED, FAST_ACKED,
         NACKED); -1 where that is not known here.

@@ -96,6 +96,16 @@ class FindingsTests(SynchronousTestCase):
         """A link that is down is reported even before the node is marked as failed."""
         self.only("has no link to 10.0.0.2", node_view(1, node(2, connected=False)))
 
+    def test_copies(self) -> None:
+        """Jobs that lack copies are a problem, with what to do about it."""
+        fields = {"jobs_lacking_copies": "12", "copies_eta_seconds": "3", "copies_obstacle": ""}
+        for obstacle, advice in (("", "wait about 3 s"), ("no-node", "add one")):
+            fields["copies_obstacle"] = obstacle
+            (finding,) = found(node_view(1, node(1, "myself"), **fields))
+            self.assertIn("12 of its jobs have fewer copies", finding.what)
+            self.assertIn(advice, finding.advice)
+            self.assertTrue(is_problem(finding))
+
     def test_leaving(self) -> None:
         """A leaving node is intended, so it is reported as a note."""
         view = node_view(1, node(1, "myself", "leaving"), registered_jobs="7")

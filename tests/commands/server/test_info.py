@@ -11,8 +11,8 @@ from tests.commands.desk import DeskCase
 from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
-OPTIONAL = ["Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"]
-OPTIONAL += ["Protocols", "Schedules"]
+OPTIONAL = ["Commandstats", "Cluster", "Copies", "Eventlog", "Listening", "Policies"]
+OPTIONAL += ["Processes", "Protocols", "Schedules"]
 
 
 class InfoTests(DeskCase):
@@ -54,6 +54,29 @@ class InfoTests(DeskCase):
         self.assertIn("# Jobs\r\nregistered_jobs:0\r\n", whole)
         self.assertIn("\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# P", whole)
         self.assertIn("used_cpu_user:0.00\r\n\r\n# Totals\r\n", whole)
+
+    def test_copies(self) -> None:
+        """What is known of copies that are lacking, and why they are not made."""
+        fields = self.fields(b"copies")
+        self.assertEqual(
+            ("0", "0", "", "0"),
+            tuple(
+                fields[name]
+                for name in (
+                    "jobs_lacking_copies",
+                    "copies_eta_seconds",
+                    "copies_obstacle",
+                    "holders_lost",
+                )
+            ),
+        )
+        self.node.healing.lacking = 4_000
+        fields = self.fields(b"copies")
+        self.assertEqual(
+            ("4000", "3"), (fields["jobs_lacking_copies"], fields["copies_eta_seconds"])
+        )
+        self.node.healing.set_rate(0)
+        self.assertEqual("paused", self.fields(b"copies")["copies_obstacle"])
 
     def test_unknown(self) -> None:
         """An unknown section is empty, two sections are an error."""

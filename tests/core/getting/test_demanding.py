@@ -7,7 +7,7 @@ from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.messages.bus import QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS
 from disque_tx.messages.demands import ENTRIES_MAX, DemandMessage
-from tests.core.getting.flowbench import Flow, FlowTestCase
+from tests.core.flowbench import Flow, FlowTestCase
 
 
 class TellTests(FlowTestCase):

@@ -8,7 +8,7 @@ from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.core.queues.standing import CREDIT_MS, WINDOW_MAX
 from disque_tx.messages.bus import JobsMessage
 from disque_tx.messages.demands import DemandEntry, DemandMessage
-from tests.core.getting.flowbench import FlowTestCase
+from tests.core.flowbench import FlowTestCase
 
 
 class WaitingTests(FlowTestCase):

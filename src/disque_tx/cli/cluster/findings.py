@@ -192,6 +192,27 @@ def _leaving(view: SurveyedNode) -> Iterator[Finding]:
         )
 
 
+#: Why copies are not made, by INFO's ``copies_obstacle`` → advice.
+_OBSTACLES: Final = {
+    "no-node": "There is no other node that could keep them: add one.",
+    "no-answer": "The nodes that were asked keep none: look at their memory.",
+    "paused": "replicate-again-rate is 0: raise it with CONFIG SET.",
+}
+
+
+def _copies(view: SurveyedNode) -> Iterator[Finding]:
+    lacking = view.number("jobs_lacking_copies")
+    if lacking:
+        obstacle = view.info.get("copies_obstacle", "")
+        eta_s = view.number("copies_eta_seconds")
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            f"{lacking} of its jobs have fewer copies than they were added with",
+            _OBSTACLES.get(obstacle, f"They are being made: wait about {eta_s} s."),
+        )
+
+
 def _original(view: SurveyedNode) -> Iterator[Finding]:
     if "eventlog_enabled" not in view.info:
         yield Finding(
@@ -254,6 +275,7 @@ _OF_EACH: Final[tuple[Callable[[SurveyedNode], Iterator[Finding]], ...]] = (
     _bus,
     _duplicate_ids,
     _leaving,
+    _copies,
     _original,
     _memory,
     _paused,

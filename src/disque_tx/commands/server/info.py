@@ -116,6 +116,22 @@ def _cluster(server: Server) -> Fields:
     ]
 
 
+def _copies(server: Server) -> Fields:
+    """Copies that are made again in the place of lost ones."""
+    node, healing = server.node, server.node.healing
+    eta_s = healing.lacking // healing.rate + 1 if healing.lacking and healing.rate else 0
+    return [
+        ("jobs_lacking_copies", str(healing.lacking)),
+        ("copies_made_again", str(node.totals.copies_made)),
+        ("copies_failed", str(node.totals.copies_failed)),
+        ("copies_under_way", str(len(healing.repairs.by_job))),
+        ("copies_eta_seconds", str(eta_s)),
+        ("copies_obstacle", healing.why_not()),
+        ("holders_lost", str(len(healing.nodes.lost))),
+        ("walk_progress", f"{healing.progress():.2f}"),
+    ]
+
+
 def _queues(server: Server) -> Fields:
     return [("registered_queues", str(len(server.node.queues)))]
 
@@ -284,6 +300,7 @@ _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 _OPTIONAL: Final = (
     "Commandstats",
     "Cluster",
+    "Copies",
     "Eventlog",
     "Listening",
     "Policies",
@@ -303,6 +320,7 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Totals": _totals,
     "Commandstats": _commandstats,
     "Cluster": _cluster,
+    "Copies": _copies,
     "Eventlog": _eventlog,
     "Listening": _listening,
     "Policies": _policies,

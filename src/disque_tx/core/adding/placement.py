@@ -29,9 +29,16 @@ class Placement:
         self._membership: Membership = membership
         self._random: Callable[[], float] = random
 
-    def draw(self, nodes: tuple[bytes, ...], count: i64, avoid: bytes = b"") -> list[bytes]:
+    def draw(
+        self,
+        nodes: tuple[bytes, ...],
+        count: i64,
+        avoid: bytes = b"",
+        alive: list[bytes] | None = None,
+    ) -> list[bytes]:
         """Up to ``count`` nodes that can take a copy of a job and are none of its holders
-        ``nodes``. ``avoid``: a host on which there are copies enough."""
+        ``nodes``. ``avoid``: a host on which there are copies enough. ``alive``: those of the
+        holders that have not lost their copies, ``None`` for all."""
         membership = self._membership
         able = [e for e in membership.reachable if e.link is not None and e.id not in nodes]
         if not membership.hosts_differ:
@@ -40,11 +47,10 @@ class Placement:
                 self._shuffle(able, added)
             return [entry.id for entry in able[:added]]
         self._shuffle(able, len(able))
-        return [entry.id for entry in self._by_host(able, nodes, avoid)[:count]]
+        with_copy = list(nodes) if alive is None else alive
+        return [entry.id for entry in self._by_host(able, with_copy, avoid)[:count]]
 
-    def _by_host(
-        self, able: list[NodeEntry], nodes: tuple[bytes, ...], avoid: bytes
-    ) -> list[NodeEntry]:
+    def _by_host(self, able: list[NodeEntry], nodes: list[bytes], avoid: bytes) -> list[NodeEntry]:
         """In the order of preference, without those on the host ``avoid``."""
         membership = self._membership
         mine = membership.host(membership.myself)

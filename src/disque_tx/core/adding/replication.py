@@ -32,6 +32,7 @@ from disque_tx.core.state.state import State
 from disque_tx.messages import events
 from disque_tx.messages.bus import NOREPLY, JobCopy, JobSignal, JobsMessage
 from disque_tx.messages.bustypes import DELJOB, ENQUEUE, GOTJOB, YOURJOBS
+from disque_tx.messages.holders import AGAIN
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACTIVE, QUEUED, WAIT_REPL, JobRecord
@@ -61,7 +62,8 @@ _RESENDS_PER_TURN: Final = 2_000
 class Replication(Part):
     """Makes copies elsewhere, and keeps those of others.
 
-    ``asynchronous``: ASYNC jobs whose copies are not all confirmed; ``resends``: when who is asked
+    ``unconfirmed``: jobs that have enough copies since this was last read, with the nodes that were
+    asked for one and did not confirm it. ``asynchronous``: ASYNC jobs whose copies are not all confirmed; ``resends``: when who is asked
     again.
     """
 
@@ -69,6 +71,7 @@ class Replication(Part):
         self._turn = state.turn
         self.asynchronous: dict[bytes, AsyncCopies] = {}
         self.resends: Schedule[AsyncCopies] = Schedule()
+        self.unconfirmed: list[tuple[Job, set[bytes]]] = []
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._queues = state.queues
@@ -207,6 +210,7 @@ class Replication(Part):
 
     def forget_all(self) -> None:
         """All jobs are gone."""
+        self.unconfirmed = []
         self.asynchronous.clear()
         self.resends.clear()
 
@@ -260,6 +264,8 @@ class Replication(Part):
                 self._jobs.discard(job)
             return
         self._replicated(job, i64(len(confirmed)))
+        if len(job.nodes) > len(confirmed):
+            self.unconfirmed.append((job, set(job.nodes) - confirmed))
         job.confirmed = None
         job.qtime_ms = 0
         if job.delay_s > 0:
@@ -327,7 +333,7 @@ class Replication(Part):
         that the job has left."""
         if not self.takes_jobs() or not valid_id(record.id):
             return
-        if self._queues.paused(record.queue) & PAUSE_IN:
+        if self._queues.paused(record.queue) & PAUSE_IN and not mflags & AGAIN:
             return
         job = self._jobs.get(record.id)
         if job is not None:

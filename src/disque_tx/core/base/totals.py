@@ -22,6 +22,8 @@ class Totals:
     letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
     ``moved``: by QMOVE. ``copied``: added to another queue, too, by ``copy-to``.
     ``returned``: sent back to the node that gave them, because no client took them.
+    ``copies_made``: copies in the place of lost ones; ``copies_failed``: jobs for which no node
+    confirmed one.
 
     ``keys_refused``: ADDJOBs that added nothing, because a job has their key. ``keys_dropped``:
     jobs that ended because an earlier one has their key; ``keys_doubled``: jobs of which that is
@@ -38,6 +40,8 @@ class Totals:
         "added",
         "backoffs",
         "copied",
+        "copies_failed",
+        "copies_made",
         "dead_letters",
         "delayed",
         "delivered",
@@ -90,6 +94,8 @@ class Totals:
         self.moved: i64 = 0
         self.copied: i64 = 0
         self.returned: i64 = 0
+        self.copies_made: i64 = 0
+        self.copies_failed: i64 = 0
         self.keys_refused: i64 = 0
         self.keys_dropped: i64 = 0
         self.keys_doubled: i64 = 0

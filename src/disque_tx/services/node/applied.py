@@ -64,6 +64,14 @@ def _node_timeout(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.cluster.node_timeout_ms = timeout_ms
 
 
+def _again_after(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.healing.set_after(settings.replicate_again_after * 1_000)
+
+
+def _again_rate(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.healing.set_rate(settings.replicate_again_rate)
+
+
 def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.cluster.meet_allow = [ip_network(text) for text in settings.cluster_meet_allow]
 
@@ -89,6 +97,8 @@ APPLY: Final[dict[str, Apply]] = {
     "loglevel": _level,
     "cluster-node-timeout": _node_timeout,
     "cluster-meet-allow": _meet_allow,
+    "replicate-again-after": _again_after,
+    "replicate-again-rate": _again_rate,
     "cluster-announce-ip": _announce,
 }
 

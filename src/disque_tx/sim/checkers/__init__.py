@@ -10,6 +10,7 @@ from disque_tx.sim.checkers.cluster import (
     SameViews,
     WithinBudget,
 )
+from disque_tx.sim.checkers.copies import CopiesMadeAgain, EndedStaysEnded
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
 from disque_tx.sim.checkers.jobs import (
@@ -85,4 +86,6 @@ def all_checkers() -> list[Checker]:
         CountersSurvive(),
         LimitKept(),
         WaitingClientsServed(),
+        CopiesMadeAgain(),
+        EndedStaysEnded(),
     ]

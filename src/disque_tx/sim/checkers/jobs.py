@@ -47,6 +47,8 @@ def may_be_lost(run: Stage, added: Added) -> bool:
         return True  # the copies of the job in its place may have been there
     if added.outside and added.asynchronous:
         return bool(run.plan.history)  # no copy is known of
+    if run.workload.losses and run.shape.bulk == "all" and added.replicate > 1:
+        return False  # copies are made again before another one is lost
     return not any(
         run.plan.alive_since(machine.ip) <= added.asked_us
         and not ended_by_clock(run, added, machine)

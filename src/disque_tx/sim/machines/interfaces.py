@@ -38,7 +38,8 @@ class MachineSettings:
     ``enqueue_once``: jobs that an orderly stop left in queues are queued again at once.
     ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none.
     ``features``: what the node can do besides what the original can. ``policies``: pattern, setting
-    and value of those in force."""
+    and value of those in force. ``replicate_again_ms``: for how long a node fails before its copies
+    are made again."""
 
     appendonly: bool = False
     appendfsync: str = "everysec"
@@ -48,6 +49,7 @@ class MachineSettings:
     password: bytes = b""
     features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
+    replicate_again_ms: int = 300_000
 
 
 class Running:

@@ -332,5 +332,6 @@ def config(settings: MachineSettings) -> Settings:
 def set_up(node: Node, settings: MachineSettings) -> None:
     """Put the machine's settings that a new node reads by itself in force."""
     node.cluster.node_timeout_ms = settings.node_timeout_ms
+    node.healing.set_after(settings.replicate_again_ms)
     node.memory.limit = settings.maxmemory
     node.policies.set_directives(list(settings.policies))

@@ -25,6 +25,7 @@ DEAL: Final = 500
 _SHARING_NODES_MIN: Final = 3
 _SHARING: Final = 0.25
 _PROCESSES_FAULT_S: Final = 40
+_LOSSES_FAULT_S: Final = 90
 #: In runs of seeds from this one on clients use everything, in those below only what the workload
 #: says: so each of these shows one thing.
 _EVERYTHING_FROM: Final = 2_000
@@ -140,7 +141,29 @@ def draw_shape(world: World) -> Shape:
         hosts=_hosts(world, nodes),
         everything=_EVERYTHING_FROM <= world.seed < min(GROUPS),
     )
+    if chosen.losses:
+        return with_losses(world, shape)
     return with_processes(world, shape) if chosen.processes else shape
+
+
+def with_losses(world: World, shape: Shape) -> Shape:
+    """The shape with nodes enough for all copies when one is lost, with time enough for several to
+    be lost one by one, with few jobs, and without logs, of which nothing would be left. In a
+    quarter of the runs some nodes are originals."""
+    random = world.random("losses")
+    nodes = random.choice((4, 4, 4, 5, 5))
+    bulk = random.choice(("all", "all", "all", "some"))
+    return attrs.evolve(
+        shape,
+        nodes=nodes,
+        clients=min(shape.clients, 8),
+        pace_ms=600,
+        fault_s=_LOSSES_FAULT_S,
+        intensity=1.0,
+        appendonly=False,
+        bulk=bulk,
+        hosts=_hosts(world, nodes),
+    )
 
 
 def with_processes(world: World, shape: Shape) -> Shape:

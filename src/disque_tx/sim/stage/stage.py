@@ -13,6 +13,7 @@ from disque_tx.core.node import Node
 from disque_tx.messages.bustypes import (
     CAN_BULK,
     CAN_DEMAND,
+    CAN_HEAL,
     CAN_KEYS,
     CAN_LOADED,
     CAN_MATCH,
@@ -32,6 +33,8 @@ from disque_tx.sim.world.network import Network
 from disque_tx.sim.world.world import World
 
 _PORT: Final = 7711
+#: For how long a node fails before its copies are made again, in runs in which nodes are lost.
+_AGAIN_MS: Final = 4_000
 PASSWORD: Final = b"open sesame"
 
 
@@ -61,6 +64,7 @@ class Stage:
             node_timeout_ms=3_000,
             password=self.password,
             policies=self.workload.policies,
+            replicate_again_ms=_AGAIN_MS if self.workload.losses else 300_000,
         )
         self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
@@ -73,7 +77,7 @@ class Stage:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
-        own_features |= CAN_DEMAND
+        own_features |= CAN_DEMAND | CAN_HEAL
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS

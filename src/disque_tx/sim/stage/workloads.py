@@ -27,7 +27,8 @@ class Workload:
     answer is lost. ``key_pool``: number of keys of jobs, which are used again and again. ``crowd``:
     there are three nodes at least. ``processes``: daemons have several processes each. ``tables``:
     an operator changes both shared tables, by schedules that make nothing during the run.
-    ``repairs``: and repairs them. ``faults``: the only ones that strike, all if there is none.
+    ``repairs``: and repairs them. ``losses``: nodes are lost with all they have, one at a time, and
+    replaced by new ones. ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -55,6 +56,7 @@ class Workload:
     processes: bool = False
     tables: bool = False
     repairs: bool = False
+    losses: bool = False
     faults: tuple[str, ...] = ()
 
 
@@ -294,6 +296,28 @@ _REPAIRS: Final[dict[str, Workload]] = {
 }
 
 
+_LOSSES: Final[dict[str, Workload]] = {
+    "losses": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 0, 5, 50),
+        asynchronous=0.0,
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
+        losses=True,
+        faults=("one_lost",),
+    ),
+    "losses-and-more": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 5, 50),
+        asynchronous=0.0,
+        leaves=True,
+        losses=True,
+        faults=("one_lost", "reset", "stall", "slow_link", "one_away"),
+    ),
+}
+
+
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
@@ -309,6 +333,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     10_000_000: _SURVIVAL,
     11_000_000: _PROCESSES,
     12_000_000: _REPAIRS,
+    13_000_000: _LOSSES,
 }
 
 

@@ -13,6 +13,7 @@ from disque_tx.messages.bus import Bulk, Gossip, Message, QueryMessage
 from disque_tx.messages.bustypes import (
     BULK,
     DEMAND,
+    HOLDERS,
     KEY_ANSWER,
     KEY_CHECK,
     KEY_COPY,
@@ -28,11 +29,13 @@ from disque_tx.messages.bustypes import (
     MessageType,
 )
 from disque_tx.messages.demands import DemandMessage
+from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.tables import TableChange
 from disque_tx.wire.bus.bodies import body_parts, read_body
 from disque_tx.wire.bus.bulk import bulk_parts, read_values
 from disque_tx.wire.bus.demands import demand_parts, read_demand
+from disque_tx.wire.bus.holders import holders_parts, read_holders
 from disque_tx.wire.bus.keys import key_body, read_keys
 from disque_tx.wire.bus.queries import query_parts, read_query
 from disque_tx.wire.bus.tables import read_table, table_parts
@@ -118,6 +121,19 @@ class _DemandFormat(Format):
         return read_demand(count, data, at, end)
 
 
+class _HoldersFormat(Format):
+    def parts(self, message: Message) -> list[bytes]:
+        if not isinstance(message, HoldersMessage):
+            raise _wrong(message)
+        return holders_parts(message)
+
+    def count(self, message: Message) -> i64:
+        return len(message.holders) if isinstance(message, HoldersMessage) else 0
+
+    def read(self, kind: i64, count: i64, data: bytes, at: i64, end: i64) -> Message | None:
+        return read_holders(count, data, at, end)
+
+
 def _wrong(message: Message) -> LocalError:
     return LocalError(f"a bus message of type {message.type} with the body of another type")
 
@@ -140,6 +156,7 @@ _FORMATS: Final[dict[int, Format]] = {
     QUERY: _QUERY,
     REPORT: _QUERY,
     DEMAND: _DemandFormat(),
+    HOLDERS: _HoldersFormat(),
 }
 
 

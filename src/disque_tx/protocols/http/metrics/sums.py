@@ -15,6 +15,7 @@ _GREATEST: Final = frozenset(
     (
         *("oldest_queued_job_age_seconds", "uptime_in_seconds", "aof_rewrite_in_progress"),
         *("cluster_clock_ahead_seconds", "cluster_clocks_apart"),
+        *("copies_eta_seconds", "holders_lost", "walk_progress"),
     )
 )
 #: What only names something.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import permutations
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -50,22 +51,37 @@ class Flow:
         self.sent: list[tuple[int, int, Message]] = []
         self.links: dict[tuple[int, int], Link] = {}
         self._originals = originals
+        self._stopped: set[int] = set()
         self._epochs = 0
         for node_id in self.ids:
-            membership = Membership(NodeEntry(node_id, b"", 7711, MYSELF, 0), lambda: b"f" * 40)
-            if len(self.nodes) in originals:
-                membership.features = 0
-            self.nodes.append(Node(membership, NumberedIds(), lambda: 0.5))
-        for here in range(count):
-            for there in range(count):
-                if here != there:
-                    self._introduce(here, there)
+            self._start(node_id)
+        pairs = list(permutations(range(count), 2))
+        for here, there in pairs:
+            self._introduce(here, there)
         self.begin()
-        for here in range(count):
-            for there in range(count):
-                if here != there:
-                    self.connect(here, there)
+        for here, there in pairs:
+            self.connect(here, there)
         self.tick()
+
+    def _start(self, node_id: bytes) -> None:
+        membership = Membership(NodeEntry(node_id, b"", 7711, MYSELF, 0), lambda: b"f" * 40)
+        if len(self.nodes) in self._originals:
+            membership.features = 0
+        self.nodes.append(Node(membership, NumberedIds(), lambda: 0.5))
+
+    def join(self) -> None:
+        """A new node comes, which all others that run know, and which knows them."""
+        new = len(self.nodes)
+        self.ids.append(b"%x" % (10 + new) * 40)
+        self._start(self.ids[new])
+        others = [at for at in range(new) if at not in self._stopped]
+        for other in others:
+            self._introduce(new, other)
+            self._introduce(other, new)
+        self.begin()
+        for other in others:
+            self.connect(new, other)
+            self.connect(other, new)
 
     def _introduce(self, here: int, there: int) -> None:
         entry = NodeEntry(self.ids[there], b"10.0.0.%d" % (there + 1), 7711, 0, self.now_ms)
@@ -97,14 +113,22 @@ class Flow:
         self.nodes[here].cluster.link_lost(link)
         self.nodes[there].cluster.link_lost(self.links[(here, there)])
 
+    def stop(self, at: int) -> None:
+        """Nothing happens at a node any more."""
+        self._stopped.add(at)
+
+    def running(self) -> list[Node]:
+        """The nodes that have not stopped."""
+        return [node for at, node in enumerate(self.nodes) if at not in self._stopped]
+
     def begin(self) -> None:
         """A turn begins on every node."""
-        for node in self.nodes:
+        for node in self.running():
             node.begin(self.now_ms, UNIX_S * 1_000_000 + self.now_ms * 1_000)
 
     def tick(self) -> None:
         """Every node looks at its links."""
-        for node in self.nodes:
+        for node in self.running():
             for watcher in node.cluster.watchers:
                 watcher.links_changed()
         self.run(2 * STEP_MS)
@@ -112,7 +136,7 @@ class Flow:
     def settle(self) -> None:
         """End the turns, and deliver messages until none are left."""
         while True:
-            for node in self.nodes:
+            for node in self.running():
                 node.serve()
                 node.finish()
             if not self.waiting:
@@ -125,7 +149,7 @@ class Flow:
         for _ in range(ms // STEP_MS):
             self.now_ms += STEP_MS
             self.begin()
-            for node in self.nodes:
+            for node in self.running():
                 node.run_due()
                 node.federation.run_due()
             self.settle()

@@ -1,0 +1,1 @@
+"""Copies are made again when the nodes that held them are lost."""

@@ -1,0 +1,276 @@
+"""Copies are made again: when jobs are looked through, and how fast.
+
+The original never replaces a copy that was lost with its node. Here:
+
+1. When a node is lost, leaves or joins, this node looks through all its jobs, a part at a time, and
+   counts those that lack copies. While there are any, and while lists of holders name nodes that
+   are lost, it does so again.
+2. Then it goes through them once more, and makes the copies that are its turn: up to
+   :attr:`Healing.rate` per second, and a few per turn, so that clients come first.
+3. Nodes of ours notify the other holders of each new copy by HOLDERS, so these know who makes
+   copies, and whom to ask when the job is done.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.adding.placement import Placement
+from disque_tx.core.adding.replication import Replication
+from disque_tx.core.base.part import NEVER_MS, Part
+from disque_tx.core.base.schedule import earlier
+from disque_tx.core.delivery.acks import Acks
+from disque_tx.core.delivery.arrival import Arrivals
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.healing.repairs import Repairs
+from disque_tx.core.healing.shortages import Shortages
+from disque_tx.core.jobs.job import NOWHERE, Job
+from disque_tx.core.nodes.links import LinkWatcher
+from disque_tx.core.state.state import State
+from disque_tx.messages.holders import ARRIVED, HoldersMessage
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
+
+#: Jobs per second for which copies are made, unless configured.
+RATE: Final = 2_000
+#: Between two parts of a walk; jobs looked at in each; jobs that get copies in each at most.
+_PAUSE_MS: Final = 10
+_LOOKED_AT: Final = 2_000
+_COPIED_MAX: Final = 100
+#: Jobs that may be waiting for confirmations: what the rate allows in two seconds, or this many.
+_UNDER_WAY_S: Final = 2
+_UNDER_WAY_MIN: Final = 100
+#: For how long the rate may be saved up.
+_BURST_US: Final = 100_000
+#: Between two walks: while copies are lacking, and while they might be.
+_AGAIN_MS: Final = 10_000
+_CHECK_MS: Final = 20_000
+#: Between two that follow changes of the cluster.
+_CHANGE_MS: Final = 1_000
+_POSITIONS: Final = 1 << 32
+
+# What a walk is for.
+_IDLE: Final = 0
+_COUNT: Final = 1
+_COPY: Final = 2
+
+# Why copies are not made although they are lacking.
+NOTHING: Final = ""
+NO_NODE: Final = "no-node"
+NO_ANSWER: Final = "no-answer"
+PAUSED: Final = "paused"
+
+
+class Healing(Part, LinkWatcher):
+    """``rate``: jobs per second that get copies; 0 for none. ``lacking``: jobs that lack copies, as
+    far as this node has counted. ``obstacle``: why it is not going on, empty if it is."""
+
+    def __init__(
+        self,
+        state: State,
+        delivery: Delivery,
+        arrivals: Arrivals,
+        replication: Replication,
+        acks: Acks,
+    ) -> None:
+        self.rate: i64 = RATE
+        self.lacking: i64 = 0
+        self.obstacle: str = NOTHING
+        placement = Placement(state.membership, state.random)
+        self.shortages: Shortages = Shortages(state.membership, placement)
+        self.nodes = self.shortages.nodes
+        self.repairs = Repairs(state, arrivals, placement)
+        self._turn = state.turn
+        self._jobs = state.jobs
+        self._delivery = delivery
+        self._replication = replication
+        self._acks = acks
+        self._walk: i64 = _IDLE
+        self._cursor: int = 0
+        self._found: i64 = 0
+        self._next_ms: i64 = NEVER_MS
+        self._counted_ms: i64 = -_AGAIN_MS
+        #: Until when, on the steady clock, the copies made so far use up the rate.
+        self._paid_us: i64 = 0
+
+    # -- when --------------------------------------------------------------------------------
+
+    def links_changed(self) -> None:
+        """Nodes may have come or gone: see whether jobs may lack copies now."""
+        now_ms = self._turn.now_ms
+        if self.shortages.update(now_ms):
+            due_ms = max(now_ms, self._counted_ms + _CHANGE_MS)
+            if self._walk != _COUNT:
+                self._walk = _IDLE
+                self._next_ms = due_ms
+            else:
+                self._cursor = 0
+                self._found = 0
+
+    def next_due_ms(self) -> i64:
+        if self._replication.unconfirmed:
+            return self._turn.now_ms
+        return earlier(self._next_ms, self.repairs.next_due_ms())
+
+    def run_due(self) -> None:
+        """Go on with the walk, and with copies that nobody confirmed."""
+        now_ms = self._turn.now_ms
+        if self._replication.unconfirmed:
+            self._watch_late()
+        if 0 <= self.repairs.next_due_ms() <= now_ms and self.repairs.run_due():
+            self.obstacle = NO_ANSWER
+        if not 0 <= self._next_ms <= now_ms:
+            return
+        if self._walk == _IDLE:
+            self._begin_count()
+        if self._walk == _COUNT:
+            self._count()
+        else:
+            self._copy()
+
+    def set_after(self, after_ms: i64) -> None:
+        """For how long a node is in FAIL before its copies are made again; 0 for never."""
+        self.nodes.after_ms = after_ms
+
+    def set_rate(self, rate: i64) -> None:
+        """How many jobs per second get copies."""
+        self.rate = rate
+        self._paid_us = 0
+
+    def forget_all(self) -> None:
+        self.repairs.forget_all()
+        self.lacking = 0
+        self._walk = _IDLE
+        self._next_ms = NEVER_MS
+
+    def progress(self) -> float:
+        """How much of the walk under way is done: 0 to 1, and 1 when there is none."""
+        return 1.0 if self._walk == _IDLE else float(self._cursor) / _POSITIONS
+
+    def why_not(self) -> str:
+        """Why copies that are lacking are not made, empty if they are, or if none are."""
+        if self.lacking == 0:
+            return NOTHING
+        return PAUSED if self.rate == 0 else self.obstacle
+
+    # -- walks -------------------------------------------------------------------------------
+
+    def _begin_count(self) -> None:
+        self._walk = _COUNT
+        self._cursor = 0
+        self._found = 0
+        self.shortages.forget()
+
+    def _count(self) -> None:
+        """Look at the next jobs, and only count."""
+        now_ms = self._turn.now_ms
+        looked_at: i64 = 0
+        while looked_at < _LOOKED_AT:
+            self._cursor, jobs = self._jobs.table.scan(self._cursor)
+            looked_at += 1 + i64(len(jobs))
+            for job in jobs:
+                if self.shortages.of(job, now_ms) is not None:
+                    self._found += 1
+            if self._cursor == 0:
+                self._counted(now_ms)
+                return
+        self._next_ms = now_ms + _PAUSE_MS
+
+    def _counted(self, now_ms: i64) -> None:
+        self.lacking = self._found
+        self._counted_ms = now_ms
+        self._walk = _IDLE
+        self._next_ms = NEVER_MS
+        if self.lacking == 0:
+            self.obstacle = NOTHING
+            if self.nodes.uncertain():
+                self._next_ms = now_ms + _CHECK_MS
+        elif self.rate == 0:
+            self._next_ms = now_ms + _AGAIN_MS
+        else:
+            self._walk = _COPY
+            self._next_ms = now_ms
+
+    def _copy(self) -> None:
+        """Look at the next jobs, and make the copies that are this node's turn."""
+        now_ms = self._turn.now_ms
+        budget = self._budget(now_ms)
+        looked_at: i64 = 0
+        while looked_at < _LOOKED_AT and budget > 0:
+            self._cursor, jobs = self._jobs.table.scan(self._cursor)
+            looked_at += 1 + i64(len(jobs))
+            for job in jobs:
+                if self._repair(job, now_ms):
+                    budget -= 1
+                    self._paid_us += max(1, 1_000_000 // self.rate)
+            if self._cursor == 0:
+                self._walk = _IDLE
+                self._next_ms = self._counted_ms + _AGAIN_MS
+                return
+        self._next_ms = now_ms + _PAUSE_MS
+
+    def _budget(self, now_ms: i64) -> i64:
+        """For how many jobs copies may be made now."""
+        if self.rate <= 0 or len(self.repairs.by_job) >= self._under_way_max():
+            return 0
+        now_us = now_ms * 1000
+        self._paid_us = max(self._paid_us, now_us - _BURST_US)
+        return min(_COPIED_MAX, max(0, now_us - self._paid_us) * self.rate // 1_000_000)
+
+    def _under_way_max(self) -> i64:
+        return max(_UNDER_WAY_MIN, self.rate * _UNDER_WAY_S)
+
+    def _repair(self, job: Job, now_ms: i64) -> bool:
+        """Make the copies that the job lacks, if it is this node's turn."""
+        shortage = self.shortages.of(job, now_ms)
+        if shortage is None or job.id in self.repairs.by_job:
+            return False
+        if job.id in self._replication.asynchronous or self.shortages.due_ms(shortage) > now_ms:
+            return False
+        if self.repairs.begin(job, shortage):
+            return True
+        self.obstacle = NO_NODE
+        return False
+
+    def _watch_late(self) -> None:
+        """Jobs that have enough copies, and more nodes in their lists than confirmed one."""
+        added, self._replication.unconfirmed = self._replication.unconfirmed, []
+        for job, nodes in added:
+            self.repairs.watch(job, nodes)
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def confirmed(self, sender: NodeEntry, job_id: bytes) -> None:
+        """GOTJOB: the sender has a copy."""
+        if self.repairs.confirmed(sender, job_id):
+            self.obstacle = NOTHING
+            self.lacking = max(0, self.lacking - 1)
+
+    def receive(self, sender: NodeEntry, message: HoldersMessage) -> None:
+        """HOLDERS: the sender made copies, and these nodes may have one now."""
+        self.shortages.made_ms[sender.id] = int(self._turn.now_ms)
+        job = self._jobs.get(message.job_id)
+        if job is None or job.state == WAIT_REPL:
+            return
+        if job.state == ACKED:
+            self._acks.send_setack(job, sender.id)
+            return
+        if message.mflags & ARRIVED:
+            self._set_state(job, message)
+            return
+        before = job.nodes
+        self._jobs.merge_holders(job, message.holders)
+        if job.nodes is not before:
+            self._jobs.record(job)
+
+    def _set_state(self, job: Job, message: HoldersMessage) -> None:
+        """What the record of a copy that just arrived did not hold."""
+        if job.state != ACTIVE or job.place != NOWHERE:
+            return
+        job.priority = message.priority
+        if message.delay_ms > 0:
+            due_ms = self._delivery.requeue_ms(job, self._turn.now_ms + message.delay_ms)
+            job.qtime_ms = due_ms
+            self._jobs.reschedule(job)

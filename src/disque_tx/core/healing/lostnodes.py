@@ -1,0 +1,120 @@
+"""Which nodes no longer count as holders of copies.
+
+1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in FAIL
+   for :attr:`LostNodes.after_ms` is lost from then on, until it is back.
+2. A holder of which this node has never heard counts as one that has just failed: it may be a new
+   node, or one that was removed while this one was down.
+3. A node that leaves has its copies still, but others are to have them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING
+
+#: For how long a node is in FAIL before its copies are made again, unless configured.
+AFTER_MS: Final = 300_000
+#: Removed nodes, and unknown ones, that are remembered.
+_REMEMBERED_MAX: Final = 10_000
+
+#: What a holder is.
+ALIVE: Final = 0
+ABOUT_TO_LEAVE: Final = 1
+LOST: Final = 2
+
+
+class LostNodes:
+    """``after_ms``: see above, 0 for never. ``lost``, ``leaving``: node IDs, and since when.
+    ``takers``: how many nodes, this one included, can be given copies. ``grown_ms``: when there were
+    last more of these than before."""
+
+    __slots__ = (
+        "after_ms",
+        "grown_ms",
+        "leaving",
+        "lost",
+        "takers",
+        "_known",
+        "_membership",
+        "_removed",
+        "_unknown",
+    )
+
+    def __init__(self, membership: Membership) -> None:
+        self.after_ms: i64 = AFTER_MS
+        self.grown_ms: i64 = 0
+        self.leaving: dict[bytes, int] = {}
+        self.lost: dict[bytes, int] = {}
+        self.takers: i64 = 1
+        self._membership: Membership = membership
+        self._known: set[bytes] = set()
+        self._removed: dict[bytes, int] = {}
+        #: Holders that are not in the table: when this node first saw each in a list.
+        self._unknown: dict[bytes, int] = {}
+
+    def update(self, now_ms: i64) -> bool:
+        """Look at the table again; whether anything is another than before."""
+        membership = self._membership
+        known: set[bytes] = set()
+        lost: dict[bytes, int] = {}
+        leaving: dict[bytes, int] = {}
+        for entry in membership.nodes.values():
+            if entry.flags & HANDSHAKE:
+                continue
+            known.add(entry.id)
+            if entry.flags & LEAVING:
+                leaving[entry.id] = self.leaving.get(entry.id, int(now_ms))
+            if entry.flags & FAIL:
+                if entry.failed_ms == 0:
+                    entry.failed_ms = now_ms  # so the nodes file said; it may be about to return
+                if 0 < self.after_ms <= now_ms - entry.failed_ms:
+                    lost[entry.id] = int(entry.failed_ms + self.after_ms)
+        for node_id in self._known - known:
+            _remember(self._removed, node_id, now_ms)
+        for node_id in known:
+            self._removed.pop(node_id, None)
+            self._unknown.pop(node_id, None)
+        self._known = known
+        lost.update(self._removed)
+        for node_id, seen_ms in self._unknown.items():
+            if 0 < self.after_ms <= now_ms - seen_ms:
+                lost.setdefault(node_id, seen_ms + int(self.after_ms))
+        takers: i64 = len([e for e in membership.reachable if e.link is not None])
+        if not membership.leaving:
+            takers += 1
+        if lost == self.lost and leaving == self.leaving and takers == self.takers:
+            return False
+        self.lost = lost
+        self.leaving = leaving
+        if takers > self.takers:
+            self.grown_ms = now_ms
+        self.takers = takers
+        return True
+
+    def status(self, node_id: bytes, now_ms: i64) -> i64:
+        """What the node is as a holder."""
+        if node_id in self.lost:
+            return LOST
+        if node_id in self.leaving:
+            return ABOUT_TO_LEAVE
+        if node_id not in self._known and node_id not in self._unknown:
+            _remember(self._unknown, node_id, now_ms)
+        return ALIVE
+
+    def since_ms(self, node_id: bytes) -> i64:
+        """Since when the copies of this node are missing."""
+        return max(self.lost.get(node_id, 0), self.leaving.get(node_id, 0))
+
+    def uncertain(self) -> bool:
+        """Whether lists of holders name nodes that are lost, or may turn out to be."""
+        return bool(self.lost or self.leaving or self._unknown)
+
+
+def _remember(nodes: dict[bytes, int], node_id: bytes, now_ms: i64) -> None:
+    nodes[node_id] = int(now_ms)
+    if len(nodes) > _REMEMBERED_MAX:
+        del nodes[next(iter(nodes))]

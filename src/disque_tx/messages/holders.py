@@ -1,0 +1,41 @@
+"""The holders of one job, as the node that makes copies again sends them (cluster protocol, section
+21.9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disque_tx.messages.bus import Message
+from disque_tx.messages.bustypes import HOLDERS
+
+#: Holders that one message can name.
+HOLDERS_MAX: Final = 1_000
+
+#: Message flag of HOLDERS: the receiver got its copy from the sender just now, so what else the
+#: message says about the job is for it.
+ARRIVED: Final = 1
+#: Message flag of REPLJOB: the copy takes the place of a lost one, so the receiver keeps it also
+#: while the queue is paused. Originals ignore it.
+AGAIN: Final = 64
+
+
+@mypyc_attr(acyclic=True)
+class HoldersMessage(Message):
+    """HOLDERS: IDs of all nodes that may have a copy of the job from now on.
+
+    ``delay_ms``: what is left of the job's DELAY. ``priority``: see
+    :mod:`disque_tx.core.jobs.job`.
+    """
+
+    __slots__ = ("delay_ms", "holders", "job_id", "priority")
+
+    def __init__(
+        self, job_id: bytes, holders: tuple[bytes, ...], delay_ms: i64, priority: i64
+    ) -> None:
+        super().__init__(HOLDERS)
+        self.job_id: bytes = job_id
+        self.holders: tuple[bytes, ...] = holders
+        self.delay_ms: i64 = delay_ms
+        self.priority: i64 = priority

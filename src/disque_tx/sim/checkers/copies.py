@@ -1,0 +1,94 @@
+"""Copies that were lost with their nodes are made again, and bring no job back that is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.sim.faults.losses import jobs_lacking_copies
+from disque_tx.sim.stage.checker import Checker
+
+if TYPE_CHECKING:
+    from disque_tx.sim.stage.stage import Stage
+
+_LOOK_US: Final = 1_000_000
+#: A node fails after three seconds, and is lost after four more; then jobs are looked through, and
+#: a holder that does not make its copies is followed by the next after ten seconds.
+_LACKING_US: Final = 45_000_000
+#: After that time an acknowledgement is everywhere, and before that no fault.
+_SPREAD_US: Final = 3_000_000
+
+
+class CopiesMadeAgain(Checker):
+    """While no node is lost or comes back, no job lacks copies for long."""
+
+    def __init__(self) -> None:
+        self._since: dict[bytes, int] = {}
+        self._breaches: dict[bytes, str] = {}
+        self._faults = 0
+
+    def watch(self, run: Stage) -> None:
+        """Look once a second."""
+        if run.workload.losses and run.shape.bulk == "all":
+            run.world.at(_LOOK_US, lambda: self._look(run))
+
+    def _look(self, run: Stage) -> None:
+        now_us = run.world.now_us
+        if not run.plan.all_up() or len(run.plan.history) != self._faults:
+            self._faults = len(run.plan.history)
+            self._since.clear()
+        lacking = jobs_lacking_copies(run.machines)
+        for job_id in list(self._since):
+            if job_id not in lacking:
+                del self._since[job_id]
+        for job_id in sorted(lacking):
+            since_us = self._since.setdefault(job_id, now_us)
+            if now_us - since_us > _LACKING_US and job_id not in self._breaches:
+                self._breaches[job_id] = (
+                    f"{job_id.decode('latin-1')}: lacks copies since {since_us / 1e6:.3f} s"
+                )
+        if not run.over:
+            run.world.at(_LOOK_US, lambda: self._look(run))
+
+    def judge(self, run: Stage) -> list[str]:
+        """Jobs that lacked copies for too long."""
+        return list(self._breaches.values())
+
+
+class EndedStaysEnded(Checker):
+    """A job that was acknowledged while all nodes were up and no fault was under way, some time
+    before and after, is not delivered any more, although new copies are made of jobs."""
+
+    def __init__(self) -> None:
+        #: The seconds in which that was so.
+        self._calm: set[int] = set()
+
+    def watch(self, run: Stage) -> None:
+        """Look once a second."""
+        if run.workload.losses and run.shape.bulk == "all":
+            run.world.at(_LOOK_US, lambda: self._look(run))
+
+    def _look(self, run: Stage) -> None:
+        if run.plan.all_up() and run.plan.is_quiet:
+            self._calm.add(run.world.now_us // _LOOK_US)
+        if not run.over:
+            run.world.at(_LOOK_US, lambda: self._look(run))
+
+    def judge(self, run: Stage) -> list[str]:
+        """Deliveries of jobs that were done."""
+        if not self._calm:
+            return []
+        acked = run.history.asked(b"ACKJOB")
+        return [
+            f"{delivery.job_id.decode('latin-1')}: acknowledged at {request.node.decode()} at"
+            f" {request.answered_us / 1e6:.3f} s, delivered by {delivery.node.decode()} at"
+            f" {delivery.sent_us / 1e6:.3f} s"
+            for delivery in run.history.delivered
+            for request in acked.get(delivery.job_id, ())
+            if request.reply == 1
+            and request.answered_us + _SPREAD_US < delivery.sent_us
+            and self._was_calm(request.answered_us)
+        ]
+
+    def _was_calm(self, at_us: int) -> bool:
+        first, last = at_us // _LOOK_US - 1, (at_us + _SPREAD_US) // _LOOK_US + 1
+        return all(second in self._calm for second in range(first, last + 1))

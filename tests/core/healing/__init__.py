@@ -1,0 +1,1 @@
+"""Tests of copies that are made again."""

@@ -1,0 +1,360 @@
+"""Copies of jobs are made again when their holders are lost (cluster protocol, section 21.9)."""
+
+from __future__ import annotations
+
+from disque_tx.core.healing.healing import NO_ANSWER
+from disque_tx.core.jobs.job import PRIORITY
+from disque_tx.core.queues.queues import PAUSE_IN
+from disque_tx.messages.bustypes import HOLDERS, REPLJOB
+from disque_tx.messages.records import ACKED
+from tests.core.flowbench import Direction
+from tests.core.healing.healbench import AFTER_MS, LONG_MS, HealCase
+
+_PAST_MS = AFTER_MS + 5_000
+
+
+class LostTests(HealCase):
+    """A holder is lost."""
+
+    def test_made_again(self) -> None:
+        """A job whose holder has failed for long enough has as many copies as before."""
+        job_id = self.add_job(0)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.assertEqual(1, sum(self.made()))
+
+    def test_not_before(self) -> None:
+        """A node that fails for a shorter time may come back with its copies."""
+        job_id = self.add_job(0)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(AFTER_MS - 5_000)
+        self.assertEqual(1, len(self.holders(job_id)))
+
+    def test_maker_is_lost(self) -> None:
+        """The job survives when first one holder is lost, then the other: copies are made of
+        copies."""
+        job_id = self.add_job(0)
+        self.kill(0)
+        self.pass_ms(_PAST_MS)
+        first = self.holders(job_id)
+        self.assertEqual(2, len(first))
+        self.kill(first[0])
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+    def test_every_copy(self) -> None:
+        """Two of three copies that are lost at once are both made again, by one node."""
+        job_id = self.add_job(0, replicate=3)
+        for node in self.holders(job_id)[1:]:
+            self.kill(node)
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(3, len(self.holders(job_id)))
+        self.assertEqual([2], [made for made in self.made() if made])
+
+    def test_forgotten(self) -> None:
+        """A node that was removed from the cluster is lost at once."""
+        job_id = self.add_job(0)
+        lost = self.other_holder(0, job_id)
+        self.kill(lost)
+        for node in self.flow.running():
+            node.cluster.forget(self.flow.ids[lost])
+        self.pass_ms(5_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+    def test_never(self) -> None:
+        """With ``replicate-again-after 0`` no node is lost by failing."""
+        job_id = self.add_job(0)
+        for node in self.flow.nodes:
+            node.healing.nodes.after_ms = 0
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(LONG_MS)
+        self.assertEqual(1, len(self.holders(job_id)))
+
+    def test_back(self) -> None:
+        """A holder that is back before its time keeps what it has, and no copy is made."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        for here in range(self.nodes):
+            if here != holder:
+                self.flow.entry(here, holder).flags |= 2
+                self.flow.entry(here, holder).failed_ms = self.flow.now_ms
+        self.pass_ms(AFTER_MS // 2)
+        for here in range(self.nodes):
+            if here != holder:
+                self.flow.entry(here, holder).flags &= ~2
+        self.pass_ms(LONG_MS)
+        self.assertEqual([0] * self.nodes, self.made())
+
+    def test_smallest_id(self) -> None:
+        """Of the nodes that have a copy, the one with the smallest ID makes the missing one, and
+        the others none."""
+        job_id = self.add_job(0, replicate=4)
+        self.kill(0)
+        maker = self.holders(job_id)[0]
+        self.pass_ms(_PAST_MS)
+        self.assertEqual([maker], [at for at, made in enumerate(self.made()) if made])
+
+    def test_next_one(self) -> None:
+        """The next holder makes the copies when the first one makes none for ten seconds."""
+        job_id = self.add_job(0, replicate=3)
+        first, second, lost = sorted(self.holders(job_id))
+        self.flow.nodes[first].healing.rate = 0
+        self.kill(lost)
+        self.pass_ms(AFTER_MS + 6_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.pass_ms(20_000)
+        self.assertEqual(3, len(self.holders(job_id)))
+        self.assertEqual([second], [at for at, made in enumerate(self.made()) if made])
+
+    def test_too_few_nodes(self) -> None:
+        """Where there are not enough nodes for all copies, none is missing; a new node gets
+        them."""
+        job_id = self.add_job(0, replicate=5)
+        self.kill(4)
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(0, self.flow.nodes[0].healing.lacking)
+        self.flow.join()
+        self.pass_ms(30_000)
+        self.assertEqual(5, len(self.holders(job_id)))
+
+    def test_nowhere_to(self) -> None:
+        """A job that lacks a copy while no node can be reached gets it once one can be."""
+        job_id = self.add_job(0, replicate=2)
+        holder = self.other_holder(0, job_id)
+        others = [at for at in range(1, self.nodes) if at != holder]
+        for at in others:
+            self.refuse(at)
+        self.kill(holder)
+        self.pass_ms(_PAST_MS + 20_000)
+        self.assertEqual([0], self.holders(job_id))
+        healing = self.flow.nodes[0].healing
+        self.assertEqual((1, NO_ANSWER), (healing.lacking, healing.obstacle))
+        for at in others:
+            self.flow.nodes[at].memory.limit = 0
+        self.pass_ms(30_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+    def refuse(self, at: int) -> None:
+        """A node has no memory for jobs."""
+        memory = self.flow.nodes[at].memory
+        memory.limit = 1_000
+        memory.add(2_000)
+
+    def test_once_only(self) -> None:
+        """A job with RETRY 0 is kept by one node, and never copied."""
+        self.add(0, replicate=1, retry_s=0)
+        self.kill(1)
+        self.pass_ms(_PAST_MS)
+        self.assertEqual([0] * self.nodes, self.made())
+
+    def test_many(self) -> None:
+        """Copies are made at the configured rate, and no faster."""
+        for _ in range(500):
+            self.add_job(0)
+        for node in self.flow.nodes:
+            node.healing.rate = 20
+        victim = max(range(1, 5), key=lambda at: len(self.flow.nodes[at].jobs))
+        missing = len(self.flow.nodes[victim].jobs)
+        self.kill(victim)
+        self.pass_ms(AFTER_MS + 2_000)
+        self.assertTrue(sum(self.made()) <= 2 * 20 + 3 * 20, self.made())
+        self.assertTrue(self.flow.nodes[0].healing.lacking > 0)
+        self.pass_ms(30_000)
+        self.assertEqual(missing, sum(self.made()))
+        self.assertEqual(0, self.flow.nodes[0].healing.lacking)
+
+
+class WhatTravelsTests(HealCase):
+    """What the new copy is like."""
+
+    def lose_other(self, job_id: bytes) -> int:
+        """The other holder of a job of node 0 is lost; returns who has the new copy."""
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(_PAST_MS)
+        return self.other_holder(0, job_id)
+
+    def test_list(self) -> None:
+        """All holders know all holders, so that an acknowledgement reaches every copy."""
+        job_id = self.add_job(0, replicate=3)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(_PAST_MS)
+        lists = [set(self.job(at, job_id).nodes) for at in self.holders(job_id)]
+        self.assertEqual(lists, [lists[0]] * 3)
+
+    def test_list_alone(self) -> None:
+        """A holder that has forgotten the job, because it is done, does not get it back."""
+        job_id = self.add_job(0, replicate=3)
+        lost, other = [at for at in self.holders(job_id) if at != 0]
+        self.flow.sent.clear()
+        self.kill(lost)
+        self.pass_ms(_PAST_MS)
+        kinds = [
+            m.type for _, to, m in self.flow.sent if to == other and m.type in (HOLDERS, REPLJOB)
+        ]
+        self.assertEqual([HOLDERS], kinds)
+
+    def test_acknowledged(self) -> None:
+        """The acknowledgement by any holder ends the new copy."""
+        job_id = self.add_job(0)
+        new = self.lose_other(job_id)
+        self.flow.nodes[0].acknowledge([job_id])
+        self.flow.settle()
+        self.assertEqual(ACKED, self.job(new, job_id).state)
+
+    def test_acknowledged_at_new(self) -> None:
+        """An acknowledgement at the node with the new copy ends the others."""
+        job_id = self.add_job(0)
+        new = self.lose_other(job_id)
+        self.flow.nodes[new].acknowledge([job_id])
+        self.flow.settle()
+        self.assertEqual(ACKED, self.job(0, job_id).state)
+
+    def test_not_delivered_again(self) -> None:
+        """A new copy of a queued job waits for RETRY: the job is delivered once."""
+        job_id = self.add_job(0)
+        self.lose_other(job_id)
+        self.assertEqual(1, sum(self.length(at) for at in range(self.nodes)))
+
+    def test_delay(self) -> None:
+        """A new copy of a delayed job waits for the rest of the delay, and a RETRY: never less."""
+        job_id = self.add_job(0, delay_s=300, ttl_s=86_400)
+        due_ms = int(self.job(0, job_id).qtime_ms)
+        new = self.lose_other(job_id)
+        self.assertEqual([0] * self.nodes, [self.length(at) for at in range(self.nodes)])
+        late_ms = int(self.job(new, job_id).qtime_ms) - due_ms
+        self.assertTrue(600_000 - 500 <= late_ms <= 600_000 + 500, late_ms)
+
+    def test_counters_and_priority(self) -> None:
+        """NACKs, deliveries and the priority are those of the job."""
+        job_id = self.add_job(0)
+        self.take(0, 1)
+        self.flow.nodes[0].enqueue([job_id], True)
+        self.take(0, 1)
+        self.job(0, job_id).priority = 7
+        new = self.lose_other(job_id)
+        copy = self.job(new, job_id)
+        self.assertEqual((1, 7), (copy.nacks, copy.priority))
+        self.assertNotEqual(7, PRIORITY)
+
+    def test_paused(self) -> None:
+        """A queue that takes no new jobs still gets its lost copies back."""
+        job_id = self.add_job(0)
+        for node in self.flow.nodes:
+            node.pause(b"q", PAUSE_IN)
+        self.lose_other(job_id)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+    def test_life(self) -> None:
+        """A new copy lives as long as the job, and no longer."""
+        job_id = self.add_job(0, ttl_s=3_600)
+        new = self.lose_other(job_id)
+        earlier_ms = int(self.job(0, job_id).expire_ms - self.job(new, job_id).expire_ms)
+        self.assertTrue(0 <= earlier_ms < 1_000, earlier_ms)
+
+
+class LeavingTests(HealCase):
+    """A holder leaves the cluster."""
+
+    def test_others_get_copies(self) -> None:
+        """As soon as a node says that it leaves, others get the copies that it has."""
+        job_id = self.add_job(0)
+        self.announce_leaving(self.other_holder(0, job_id))
+        self.pass_ms(5_000)
+        self.assertEqual(3, len(self.holders(job_id)))
+
+    def test_only_holder(self) -> None:
+        """A node that leaves makes copies of the jobs that nobody else has."""
+        job_id = self.add_job(0, replicate=1)
+        self.announce_leaving(0)
+        self.pass_ms(5_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+
+class UnconfirmedTests(HealCase):
+    """A node was asked for a copy, and did not confirm it in time."""
+
+    nodes = 4
+
+    def begin(self, silent: int) -> bytes:
+        """A job with two copies; a third node was asked first, and said nothing."""
+        node = self.flow.nodes[0]
+        others = [self.flow.entry(0, at) for at in range(1, 4)]
+        node.membership.reachable = [self.flow.entry(0, silent)]
+        link = self.flow.entry(0, silent).link
+        assert link is not None and isinstance(link.sink, Direction)
+        link.sink.cut = True
+        self.add(0, replicate=2, retry_s=600)
+        node.membership.reachable = others
+        self.flow.run(100)
+        link.sink.cut = False
+        (job,) = node.jobs.table.values()
+        self.assertEqual((3, 2), (len(job.nodes), len(self.holders(job.id))))
+        return job.id
+
+    def test_not_a_holder(self) -> None:
+        """A node that answers pings and did not confirm has no copy: when another holder is lost,
+        the missing one is made."""
+        job_id = self.begin(1)
+        self.pass_ms(10_000)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(2, len(self.holders(job_id)))
+
+    def test_late(self) -> None:
+        """A node that confirms late is a holder: the acknowledgement reaches it."""
+        job_id = self.begin(1)
+        self.pass_ms(10_000)
+        late = self.flow.nodes[1]
+        late.replication.keep(self.flow.entry(1, 0), self.job(0, job_id), 3_600, 0)
+        self.flow.settle()
+        self.flow.nodes[0].acknowledge([job_id])
+        self.flow.settle()
+        self.assertEqual([], self.holders(job_id))
+
+    def test_too_late(self) -> None:
+        """When the job is done by then, the late copy ends."""
+        job_id = self.begin(1)
+        self.pass_ms(10_000)
+        record = self.job(0, job_id)
+        self.flow.nodes[0].acknowledge([job_id])
+        self.flow.settle()
+        self.assertIsNone(self.flow.nodes[0].jobs.get(job_id))
+        self.flow.nodes[1].replication.keep(self.flow.entry(1, 0), record, 3_600, 0)
+        self.flow.settle()
+        self.assertEqual([], self.holders(job_id))
+
+
+class HostTests(HealCase):
+    """Several nodes share a host: 0 and 1 one, 2 and 3 another; 4 has its own."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        hosts = {0: b"10.0.0.1", 1: b"10.0.0.1", 2: b"10.0.0.2", 3: b"10.0.0.2", 4: b"10.0.0.3"}
+        for here, node in enumerate(self.flow.nodes):
+            node.membership.myself.ip = hosts[here]
+            for there, ip in hosts.items():
+                if there != here:
+                    self.flow.entry(here, there).ip = ip
+            node.membership.refresh()
+
+    def test_host_of_the_lost(self) -> None:
+        """Another node on the host of the lost one is as good as one on a host without any."""
+        job_ids = [self.add_job(0, replicate=3) for _ in range(20)]
+        self.kill(2)
+        self.kill(4)
+        self.pass_ms(_PAST_MS)
+        for job_id in job_ids:
+            self.assertIn(3, self.holders(job_id))
+
+    def test_only_copy_elsewhere(self) -> None:
+        """A copy is missing when all that are left are on one host, although they are enough."""
+        job_id = self.add_job(0, replicate=2)
+        holder = self.other_holder(0, job_id)
+        second = self.job(0, job_id)
+        self.flow.nodes[1].replication.keep(self.flow.entry(1, 0), second, 3_600, 0)
+        for at in (0, 1, holder):
+            self.flow.nodes[at].jobs.merge_holders(self.job(at, job_id), (self.flow.ids[1],))
+        self.kill(holder)
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(3, len(self.holders(job_id)))
