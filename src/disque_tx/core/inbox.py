@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from mypy_extensions import i64
 
-from disque_tx.core.adding.replication import Replication
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
@@ -78,18 +77,18 @@ class Inbox:
         self,
         state: State,
         cluster: Cluster,
-        replication: Replication,
         holders: Holders,
         pattern_demand: PatternDemand,
         overview: QueueQueries,
-        keys: Keys,
         supplying: Supplying,
+        *,
+        keys: Keys,
         healing: Healing,
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership
         self._cluster = cluster
-        self._replication = replication
+        self._replication = healing.replication
         self._holders = holders
         self._acks = holders.acks
         self._federation = pattern_demand.federation

@@ -83,8 +83,8 @@ class EventSink:
     def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
         """Something else happened to a job.
 
-        ``number``: the client that fetched it, the copies there are (REPLICATED,
-        COPIED), the seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED), the time
+        ``number``: the client that fetched it, the copies there are (REPLICATED, COPIED), the
+        seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED), the time
         of the occurrence (SCHEDULED).
         ``elapsed_ms``: since it was queued (DELIVERED) or delivered (WORKING, ACKED, FAST_ACKED,
         NACKED); -1 where that is not known here.

@@ -24,7 +24,7 @@ from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.shape import Shape
 from disque_tx.sim.stage.stage import Stage
 from disque_tx.sim.stage.workleft import waits_for_copies, work_left
-from disque_tx.sim.stage.workloads import Workload
+from disque_tx.sim.stage.workload import Workload
 
 _SECOND: Final = 1_000_000
 #: After healing: until all acknowledgements are collected, whose attempts are three minutes apart

@@ -6,7 +6,6 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes import failure
 from disque_tx.messages.nodes import LEAVING
 from disque_tx.messages.records import ACKED
-
 from tests.core.flowbench import Direction, FlowTestCase
 
 #: For how long nodes fail here before they are lost, and long enough for all that follows.

@@ -27,8 +27,8 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 class SurveyedNode:
     """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
     in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening, Cluster and
-    Copies where these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its first queues
-    are paused. ``clock_s``: how far its clock is ahead of this machine's."""
+    Copies where these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its
+    first queues are paused. ``clock_s``: how far its clock is ahead of this machine's."""
 
     address: str
     id: str

@@ -63,8 +63,8 @@ class Replication(Part):
     """Makes copies elsewhere, and keeps those of others.
 
     ``unconfirmed``: jobs that have enough copies since this was last read, with the nodes that were
-    asked for one and did not confirm it. ``asynchronous``: ASYNC jobs whose copies are not all confirmed; ``resends``: when who is asked
-    again.
+    asked for one and did not confirm it. ``asynchronous``: ASYNC jobs whose copies are not all
+    confirmed; ``resends``: when who is asked again.
     """
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals) -> None:

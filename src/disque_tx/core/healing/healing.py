@@ -65,7 +65,8 @@ PAUSED: Final = "paused"
 
 class Healing(Part, LinkWatcher):
     """``rate``: jobs per second that get copies; 0 for none. ``lacking``: jobs that lack copies, as
-    far as this node has counted. ``obstacle``: why it is not going on, empty if it is."""
+    far as this node has counted. ``obstacle``: why no more are made, empty if they are.
+    ``replication``: makes the first copies of a job."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Healing(Part, LinkWatcher):
         self._turn = state.turn
         self._jobs = state.jobs
         self._delivery = delivery
-        self._replication = replication
+        self.replication = replication
         self._acks = acks
         self._walk: i64 = _IDLE
         self._cursor: int = 0
@@ -110,14 +111,14 @@ class Healing(Part, LinkWatcher):
                 self._found = 0
 
     def next_due_ms(self) -> i64:
-        if self._replication.unconfirmed:
+        if self.replication.unconfirmed:
             return self._turn.now_ms
         return earlier(self._next_ms, self.repairs.next_due_ms())
 
     def run_due(self) -> None:
         """Go on with the walk, and with copies that nobody confirmed."""
         now_ms = self._turn.now_ms
-        if self._replication.unconfirmed:
+        if self.replication.unconfirmed:
             self._watch_late()
         if 0 <= self.repairs.next_due_ms() <= now_ms and self.repairs.run_due():
             self.obstacle = NO_ANSWER
@@ -227,7 +228,7 @@ class Healing(Part, LinkWatcher):
         shortage = self.shortages.of(job, now_ms)
         if shortage is None or job.id in self.repairs.by_job:
             return False
-        if job.id in self._replication.asynchronous or self.shortages.due_ms(shortage) > now_ms:
+        if job.id in self.replication.asynchronous or self.shortages.due_ms(shortage) > now_ms:
             return False
         if self.repairs.begin(job, shortage):
             return True
@@ -236,7 +237,7 @@ class Healing(Part, LinkWatcher):
 
     def _watch_late(self) -> None:
         """Jobs that have enough copies, and more nodes in their lists than confirmed one."""
-        added, self._replication.unconfirmed = self._replication.unconfirmed, []
+        added, self.replication.unconfirmed = self.replication.unconfirmed, []
         for job, nodes in added:
             self.repairs.watch(job, nodes)
 

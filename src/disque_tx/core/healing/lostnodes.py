@@ -1,7 +1,7 @@
 """Which nodes no longer count as holders of copies.
 
-1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in FAIL
-   for :attr:`LostNodes.after_ms` is lost from then on, until it is back.
+1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in
+   FAIL for :attr:`LostNodes.after_ms` is lost from then on, until it is back.
 2. A holder of which this node has never heard counts as one that has just failed: it may be a new
    node, or one that was removed while this one was down.
 3. A node that leaves has its copies still, but others are to have them.
@@ -29,8 +29,8 @@ LOST: Final = 2
 
 class LostNodes:
     """``after_ms``: see above, 0 for never. ``lost``, ``leaving``: node IDs, and since when.
-    ``takers``: how many nodes, this one included, can be given copies. ``grown_ms``: when there were
-    last more of these than before."""
+    ``takers``: how many nodes, this one included, can be given copies. ``grown_ms``: when there
+    were last more of these than before."""
 
     __slots__ = (
         "after_ms",

@@ -21,7 +21,7 @@ from disque_tx.sim.stage.workloads import COPY_QUEUE, DEAD_QUEUE, SCHEDULE_QUEUE
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
-    from disque_tx.sim.stage.workloads import Workload
+    from disque_tx.sim.stage.workload import Workload
 
 QUEUES: Final = (b"a", b"b", b"c d")
 _TIMEOUT_MS: Final = (200, 1_000, 3_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.faults.losses import jobs_lacking_copies
+from disque_tx.sim.machines.copies import jobs_lacking_copies
 from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:

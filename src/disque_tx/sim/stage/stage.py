@@ -28,7 +28,8 @@ from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.stage.copies import Copies
 from disque_tx.sim.stage.history import Added, RunHistory
 from disque_tx.sim.stage.shape import Shape, draw_shape
-from disque_tx.sim.stage.workloads import Workload, with_everything, workload_called
+from disque_tx.sim.stage.workload import Workload
+from disque_tx.sim.stage.workloads import with_everything, workload_called
 from disque_tx.sim.world.network import Network
 from disque_tx.sim.world.world import World
 

@@ -1,0 +1,24 @@
+"""Which jobs have all the copies that they are to have."""
+
+from __future__ import annotations
+
+from disque_tx.messages.records import ACKED, WAIT_REPL
+from disque_tx.sim.machines.machine import Machine
+
+
+def jobs_lacking_copies(machines: list[Machine]) -> set[bytes]:
+    """IDs of the jobs that fewer nodes have than were asked for, or than there are. Jobs that are
+    done for some node, and those whose client still waits for copies, are none of them."""
+    nodes = [machine.process.node for machine in machines if machine.process is not None]
+    held: dict[bytes, int] = {}
+    wanted: dict[bytes, int] = {}
+    apart: set[bytes] = set()
+    taking = sum(not node.membership.leaving for node in nodes)
+    for node in nodes:
+        for job in node.jobs.table.values():
+            if job.state in (ACKED, WAIT_REPL) or job.retry_s == 0:
+                apart.add(job.id)
+            else:
+                held[job.id] = held.get(job.id, 0) + 1
+                wanted[job.id] = min(int(job.repl), taking)
+    return {job_id for job_id, count in held.items() if count < wanted[job_id]} - apart
