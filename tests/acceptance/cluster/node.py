@@ -49,6 +49,15 @@ class Node(Daemon):
         self._hang_up()
         super().kill()
 
+    def lose(self) -> None:
+        """Kill the node and remove all that it wrote: it is gone, and the next one at its address
+        has another ID."""
+        self.kill()
+        self._id = ""
+        for path in self.folder.iterdir():
+            if path.is_file() and path != self.config:
+                path.unlink()
+
     def stop(self) -> None:
         """End the process in an orderly way."""
         self.alive = False

@@ -149,7 +149,7 @@ class Segment:
         data = self._data
         if kind == events.DELIVERED:
             return f',"messaging.client.id":"{number}"'
-        if kind == events.REPLICATED:
+        if kind == events.REPLICATED or kind == events.COPIED:
             return f',"copies":{number}'
         if kind == events.WORKING:
             return f',"retry_s":{number}'
