@@ -29,6 +29,10 @@ from disque_tx.core.getting import getting
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.receivers import Receivers
 from disque_tx.core.getting.supplying import Supplying
+from disque_tx.core.healing.healing import Healing
+from disque_tx.core.healing.lostnodes import LostNodes
+from disque_tx.core.healing.repairs import Repairs
+from disque_tx.core.healing.shortages import Shortages
 from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
@@ -67,6 +71,14 @@ from disque_tx.sim.stage.shape import Pair
 from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
+from tests.mutants.healplants import (
+    at_once,
+    fresh_delay,
+    ignore_list,
+    lost_is_alive,
+    once,
+    one_only,
+)
 from tests.mutants.plants import (
     answer_at_once,
     answer_early,
@@ -846,6 +858,60 @@ MUTANTS: Final = [
         nothing,
         "WaitingClientsServed",
         ("everything", ""),
+    ),
+    Mutant(
+        "lost-alive",
+        "a lost node counts as a holder",
+        LostNodes,
+        "status",
+        lost_is_alive,
+        "CopiesMadeAgain",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "copies-uncounted",
+        "jobs that lack copies are counted, and none are made",
+        Healing,
+        "_counted",
+        once,
+        "CopiesMadeAgain",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "one-copy-only",
+        "of several missing copies the last one is not made",
+        Repairs,
+        "begin",
+        one_only,
+        "CopiesMadeAgain",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "no-turns",
+        "every holder makes the missing copies at once",
+        Shortages,
+        "due_ms",
+        at_once,
+        "NoCopyTooMany",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "holders-untold",
+        "other holders do not learn of a new one",
+        Healing,
+        "receive",
+        ignore_list,
+        "HoldersKnown",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "copy-early",
+        "a new copy of a delayed job is queued at once",
+        Healing,
+        "_set_state",
+        fresh_delay,
+        "InTime",
+        ("losses", "one_lost"),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.campaign import checked_run
-from disque_tx.sim.stage.shape import Pair, Shape, draw_shape, with_processes
+from disque_tx.sim.stage.shape import Pair, Shape, draw_shape, with_losses, with_processes
 from disque_tx.sim.stage.workloads import workload_called
 from disque_tx.sim.world.world import World
 from tests.mutants.defects import MUTANTS, Mutant
@@ -66,6 +66,8 @@ def small(seed: int, task: Pair | None = None) -> Shape:
         appendonly=shape.appendonly or chosen.logs,
         fault_s=_FAULTS_AWAY_S if fault in ("one_away", "one_clock") else _FAULTS_S,
     )
+    if chosen.losses:
+        return attrs.evolve(with_losses(World(seed), shape), bulk="all")
     return with_processes(World(seed), shape) if chosen.processes else shape
 
 

@@ -10,7 +10,12 @@ from disque_tx.sim.checkers.cluster import (
     SameViews,
     WithinBudget,
 )
-from disque_tx.sim.checkers.copies import CopiesMadeAgain, EndedStaysEnded
+from disque_tx.sim.checkers.copies import (
+    CopiesMadeAgain,
+    EndedStaysEnded,
+    HoldersKnown,
+    NoCopyTooMany,
+)
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
 from disque_tx.sim.checkers.jobs import (
@@ -88,4 +93,6 @@ def all_checkers() -> list[Checker]:
         WaitingClientsServed(),
         CopiesMadeAgain(),
         EndedStaysEnded(),
+        NoCopyTooMany(),
+        HoldersKnown(),
     ]

@@ -25,7 +25,7 @@ DEAL: Final = 500
 _SHARING_NODES_MIN: Final = 3
 _SHARING: Final = 0.25
 _PROCESSES_FAULT_S: Final = 40
-_LOSSES_FAULT_S: Final = 90
+_LOSSES_FAULT_S: Final = 50
 #: In runs of seeds from this one on clients use everything, in those below only what the workload
 #: says: so each of these shows one thing.
 _EVERYTHING_FROM: Final = 2_000
@@ -156,7 +156,7 @@ def with_losses(world: World, shape: Shape) -> Shape:
     return attrs.evolve(
         shape,
         nodes=nodes,
-        clients=min(shape.clients, 8),
+        clients=min(shape.clients, 6),
         pace_ms=600,
         fault_s=_LOSSES_FAULT_S,
         intensity=1.0,

@@ -1,0 +1,73 @@
+"""The wrong methods of copies that are made again; see :mod:`tests.mutants.plants`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from disque_tx.core.healing.lostnodes import ALIVE, LOST
+from disque_tx.messages.holders import ARRIVED
+
+
+def lost_is_alive(right: Any) -> Any:
+    """A node that is lost counts as a holder."""
+
+    def status(self: Any, node_id: bytes, now_ms: int) -> int:
+        found: int = right(self, node_id, now_ms)
+        return ALIVE if found == LOST else found
+
+    return status
+
+
+def at_once(right: Any) -> Any:
+    """No holder waits for those before it."""
+
+    def due_ms(self: Any, shortage: Any) -> int:
+        return 0
+
+    return due_ms
+
+
+def one_only(right: Any) -> Any:
+    """One copy is made, however many are missing."""
+
+    def begin(self: Any, job: Any, shortage: Any) -> bool:
+        if len(shortage.alive) > 1:
+            return False
+        begun: bool = right(self, job, shortage)
+        return begun
+
+    return begin
+
+
+def fresh_delay(right: Any) -> Any:
+    """A delayed job is queued by its new copy at once."""
+
+    def set_state(self: Any, job: Any, message: Any) -> None:
+        right(self, job, message)
+        if message.delay_ms > 0:
+            job.qtime_ms = self._turn.now_ms + 1
+            self._jobs.reschedule(job)
+
+    return set_state
+
+
+def ignore_list(right: Any) -> Any:
+    """The other holders do not enter the new one in their lists."""
+
+    def receive(self: Any, sender: Any, message: Any) -> None:
+        if message.mflags & ARRIVED:
+            right(self, sender, message)
+
+    return receive
+
+
+def once(right: Any) -> Any:
+    """Jobs are looked through once, and never again."""
+
+    def counted(self: Any, now_ms: int) -> None:
+        right(self, now_ms)
+        self.lacking = 0
+        self._walk = 0
+        self._next_ms = -1
+
+    return counted
