@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from benchmarks.daemon.report import Report
-from benchmarks.daemon.servers import Server, Trio, disque, redis
+from benchmarks.daemon.servers import Cluster, Server, disque, redis
 
 _HERE = Path(__file__).parent
 
@@ -78,9 +78,10 @@ class Bench:
             return disque(self.other, self.folder, *options)
         return redis(self.folder)
 
-    def trio(self, python: str = "") -> Trio:
-        """Three nodes of the version under measurement, or of the one for ``python``."""
-        return Trio([disque(python or self.python, self.folder) for _ in range(3)])
+    def cluster(self, size: int, python: str = "", *options: str) -> Cluster:
+        """Nodes of the version under measurement, or of the one for ``python``."""
+        python = python or self.python
+        return Cluster([disque(python, self.folder, *options) for _ in range(size)])
 
     @property
     def beside(self) -> str:

@@ -66,8 +66,8 @@ class Server:
         self.process.wait()
 
 
-class Trio:
-    """Three nodes that know each other; clients connect to the first."""
+class Cluster:
+    """Nodes that know each other; clients connect to the first."""
 
     def __init__(self, nodes: list[Server]) -> None:
         self.nodes = nodes
@@ -76,14 +76,24 @@ class Trio:
         for other in nodes[1:]:
             nodes[0].ask(b"CLUSTER MEET 127.0.0.1 %d\r\n" % other.port)
         deadline_s = time.monotonic() + _START_S
-        while not all(b"reachable_nodes:2" in node.ask(b"CLUSTER INFO\r\n") for node in nodes):
+        reachable = b"reachable_nodes:%d" % (len(nodes) - 1)
+        while not all(reachable in node.ask(b"CLUSTER INFO\r\n") for node in nodes):
             if time.monotonic() > deadline_s:
-                raise SystemExit("three nodes did not find each other")
+                raise SystemExit("the nodes did not find each other")
             time.sleep(0.1)
 
     def cpu_s(self) -> float:
-        """Processor time of all three."""
+        """Processor time of all."""
         return sum(node.cpu_s() for node in self.nodes)
+
+    def lose(self) -> None:
+        """End the last one at once, with all it has, and let the others forget it."""
+        lost = self.nodes.pop()
+        lost_id = lost.ask(b"CLUSTER MYID\r\n").split(b"\r\n")[1]
+        lost.process.kill()
+        lost.process.wait()
+        for node in self.nodes:
+            node.ask(b"CLUSTER FORGET %s\r\n" % lost_id)
 
     def stop(self) -> None:
         """End them."""

@@ -74,7 +74,6 @@ from disque_tx.wire.resp.replies import RespWriter
 from tests.mutants.healplants import (
     at_once,
     fresh_delay,
-    ignore_list,
     lost_is_alive,
     once,
     one_only,
@@ -893,15 +892,6 @@ MUTANTS: Final = [
         "due_ms",
         at_once,
         "NoCopyTooMany",
-        ("losses", "one_lost"),
-    ),
-    Mutant(
-        "holders-untold",
-        "other holders do not learn of a new one",
-        Healing,
-        "receive",
-        ignore_list,
-        "HoldersKnown",
         ("losses", "one_lost"),
     ),
     Mutant(

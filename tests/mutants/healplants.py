@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from disque_tx.core.healing.lostnodes import ALIVE, LOST
-from disque_tx.messages.holders import ARRIVED
 
 
 def lost_is_alive(right: Any) -> Any:
@@ -49,16 +48,6 @@ def fresh_delay(right: Any) -> Any:
             self._jobs.reschedule(job)
 
     return set_state
-
-
-def ignore_list(right: Any) -> Any:
-    """The other holders do not enter the new one in their lists."""
-
-    def receive(self: Any, sender: Any, message: Any) -> None:
-        if message.mflags & ARRIVED:
-            right(self, sender, message)
-
-    return receive
 
 
 def once(right: Any) -> Any:

@@ -34,10 +34,10 @@ def backlog(bench: Bench) -> None:
 
 def with_copies(bench: Bench) -> None:
     """Memory on each of three nodes, every job on all of them."""
-    trio = bench.trio()
+    cluster = bench.cluster(3)
     jobs = bench.backlog
-    bench.run(trio, Load(jobs, depth=100, options=("-m", "add", "-r", "3")))
-    sizes = [node.resident() / jobs for node in trio.nodes]
+    bench.run(cluster, Load(jobs, depth=100, options=("-m", "add", "-r", "3")))
+    sizes = [node.resident() / jobs for node in cluster.nodes]
     name = f"{jobs:,} jobs waiting, REPLICATE 3"
     bench.report.add(name, "bytes per job, each node", sizes, at_most(420))
-    trio.stop()
+    cluster.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.daemon.bench import Bench, Load, Loaded
 from benchmarks.daemon.report import Goal, at_least, at_most
-from benchmarks.daemon.servers import Server, Trio
+from benchmarks.daemon.servers import Cluster, Server
 
 
 def depth_1(bench: Bench) -> None:
@@ -19,11 +19,13 @@ def depth_16(bench: Bench) -> None:
 
 def _copies(bench: Bench, depth: int, jobs_goal: Goal, cpu_goal: Goal) -> None:
     name = f"REPLICATE 3, depth {depth}"
-    trio = bench.trio()
-    reference: Server | Trio = bench.trio(bench.other) if bench.other else bench.reference()
+    cluster = bench.cluster(3)
+    reference: Server | Cluster = (
+        bench.cluster(3, bench.other) if bench.other else bench.reference()
+    )
     load = Load(bench.jobs * (1 if depth == 1 else 2), depth=depth, options=("-r", "3"))
     theirs = load if bench.other else Load(load.jobs, depth=depth)
-    one: tuple[Loaded, Load] = trio, load
+    one: tuple[Loaded, Load] = cluster, load
     rows = bench.pair(name, one, (reference, theirs))
     add = bench.report.add
     ratios = [a.jobs_s / b.jobs_s for a, b in rows]
@@ -35,5 +37,5 @@ def _copies(bench: Bench, depth: int, jobs_goal: Goal, cpu_goal: Goal) -> None:
     add(name, "ADDJOB µs, p50", [a.add_p50_us for a, _ in rows])
     tails = [a.add_p99_us / a.add_p50_us for a, _ in rows]
     add(name, "ADDJOB p99 ÷ p50", tails, at_most(2.5))
-    trio.stop()
+    cluster.stop()
     reference.stop()

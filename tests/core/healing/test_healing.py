@@ -301,6 +301,19 @@ class UnconfirmedTests(HealCase):
         self.pass_ms(_PAST_MS)
         self.assertEqual(2, len(self.holders(job_id)))
 
+    def test_soon(self) -> None:
+        """A node that confirms in the turn after that, as nearly all do, is a holder."""
+        node = self.flow.nodes[0]
+        job_id = self.add_job(0)
+        job = self.job(0, job_id)
+        third = next(at for at in range(1, 4) if self.flow.ids[at] not in job.nodes)
+        node.jobs.set_holders(job, (*job.nodes, self.flow.ids[third]))
+        node.replication.unconfirmed[job] = {self.flow.ids[third]}
+        self.flow.nodes[third].replication.keep(self.flow.entry(third, 0), job, 3_600, 0)
+        self.flow.settle()
+        self.pass_ms(10_000)
+        self.assertIn(self.flow.ids[third], job.nodes)
+
     def test_late(self) -> None:
         """A node that confirms late is a holder: the acknowledgement reaches it."""
         job_id = self.begin(1)

@@ -71,7 +71,7 @@ class Replication(Part):
         self._turn = state.turn
         self.asynchronous: dict[bytes, AsyncCopies] = {}
         self.resends: Schedule[AsyncCopies] = Schedule()
-        self.unconfirmed: list[tuple[Job, set[bytes]]] = []
+        self.unconfirmed: dict[Job, set[bytes]] = {}
         self._jobs = state.jobs
         self._outbox = state.outbox
         self._queues = state.queues
@@ -210,7 +210,7 @@ class Replication(Part):
 
     def forget_all(self) -> None:
         """All jobs are gone."""
-        self.unconfirmed = []
+        self.unconfirmed.clear()
         self.asynchronous.clear()
         self.resends.clear()
 
@@ -222,6 +222,8 @@ class Replication(Part):
         if job is None:
             return
         if job.state != WAIT_REPL:
+            if job in self.unconfirmed:
+                self.unconfirmed[job].discard(sender.id)
             self._confirmed_async(job, sender.id)
             return
         confirmed = job.confirmed
@@ -265,7 +267,7 @@ class Replication(Part):
             return
         self._replicated(job, i64(len(confirmed)))
         if len(job.nodes) > len(confirmed):
-            self.unconfirmed.append((job, set(job.nodes) - confirmed))
+            self.unconfirmed[job] = set(job.nodes) - confirmed
         job.confirmed = None
         job.qtime_ms = 0
         if job.delay_s > 0:

@@ -237,9 +237,10 @@ class Healing(Part, LinkWatcher):
 
     def _watch_late(self) -> None:
         """Jobs that have enough copies, and more nodes in their lists than confirmed one."""
-        added, self.replication.unconfirmed = self.replication.unconfirmed, []
-        for job, nodes in added:
-            self.repairs.watch(job, nodes)
+        added, self.replication.unconfirmed = self.replication.unconfirmed, {}
+        for job, nodes in added.items():
+            if nodes:
+                self.repairs.watch(job, nodes)
 
     # -- messages ----------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from disque_tx.sim.checkers.cluster import (
 from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
     EndedStaysEnded,
-    HoldersKnown,
     NoCopyTooMany,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
@@ -94,5 +93,4 @@ def all_checkers() -> list[Checker]:
         CopiesMadeAgain(),
         EndedStaysEnded(),
         NoCopyTooMany(),
-        HoldersKnown(),
     ]

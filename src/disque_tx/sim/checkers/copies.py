@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.messages.records import ACTIVE, QUEUED
 from disque_tx.sim.machines.copies import jobs_lacking_copies
 from disque_tx.sim.stage.checker import Checker
 
@@ -12,9 +11,9 @@ if TYPE_CHECKING:
     from disque_tx.sim.stage.stage import Stage
 
 _LOOK_US: Final = 1_000_000
-#: A node fails after three seconds, and is lost after four more; then jobs are looked through, and
-#: a holder that does not make its copies is followed by the next after ten seconds.
-_LACKING_US: Final = 45_000_000
+#: Jobs are looked through every ten seconds while some lack copies, and a holder that makes none is
+#: followed by the next one after ten seconds.
+_LACKING_US: Final = 30_000_000
 #: After that time an acknowledgement is everywhere, and before that no fault.
 _SPREAD_US: Final = 3_000_000
 
@@ -126,45 +125,3 @@ class NoCopyTooMany(Checker):
         if made <= self._missing * 5 // 4 + 3:
             return []
         return [f"{made} copies were made, where {self._missing} were missing"]
-
-
-class HoldersKnown(Checker):
-    """Every node with a copy of a job that is not done knows all others that have one, some time
-    after the last fault: an acknowledgement by any of them reaches all."""
-
-    def __init__(self) -> None:
-        self._since: dict[tuple[bytes, bytes, bytes], int] = {}
-        self._breaches: dict[bytes, str] = {}
-
-    def watch(self, run: Stage) -> None:
-        """Look once a second."""
-        if run.workload.losses and run.shape.bulk == "all":
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def _look(self, run: Stage) -> None:
-        now_us = run.world.now_us
-        unknown = {
-            (job.id, node.id, other.id)
-            for _, node in run.nodes()
-            for job in node.jobs.table.values()
-            if job.state in (ACTIVE, QUEUED)
-            for _, other in run.nodes()
-            if other is not node and other.id not in job.nodes
-            if (copy := other.jobs.get(job.id)) is not None
-            and copy.state in (ACTIVE, QUEUED)
-            and other.id in copy.nodes
-        }
-        quiet = run.plan.all_up() and run.plan.is_quiet
-        self._since = {one: self._since.get(one, now_us) if quiet else now_us for one in unknown}
-        for (job_id, node_id, other_id), since_us in self._since.items():
-            if now_us - since_us > _SPREAD_US and job_id not in self._breaches:
-                self._breaches[job_id] = (
-                    f"{job_id.decode('latin-1')}: {node_id.decode()[:8]} does not know that"
-                    f" {other_id.decode()[:8]} has a copy, since {since_us / 1e6:.3f} s"
-                )
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def judge(self, run: Stage) -> list[str]:
-        """Holders that others did not know."""
-        return list(self._breaches.values())

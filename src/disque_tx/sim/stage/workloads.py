@@ -251,7 +251,7 @@ _LOSSES: Final[dict[str, Workload]] = {
     "losses": Workload(
         replicate=(2, 3),
         retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 0, 5, 50),
+        delay_s=(0, 0, 0, 0, 5, 90),
         asynchronous=0.0,
         actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
         losses=True,
@@ -260,7 +260,7 @@ _LOSSES: Final[dict[str, Workload]] = {
     "losses-and-more": Workload(
         replicate=(2, 3),
         retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 5, 50),
+        delay_s=(0, 0, 0, 5, 90),
         asynchronous=0.0,
         leaves=True,
         losses=True,
