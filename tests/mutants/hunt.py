@@ -38,6 +38,7 @@ _FAULTS_AWAY_S: Final = 30
 _PACE_MS_MIN: Final = 200
 #: Long enough for every correct run, unless holders are gone for good.
 _DRAIN_S: Final = 120
+_DRAIN_LOST_S: Final = 1_500
 
 
 def small(seed: int, task: Pair | None = None) -> Shape:
@@ -75,17 +76,24 @@ def small(seed: int, task: Pair | None = None) -> Shape:
 def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
     """The violations in the seed's run without any defect; if there are any, the seed cannot show a
     defect."""
-    return tuple(checked_run(seed, small(seed, task)).execute(_DRAIN_S))
+    shape = small(seed, task)
+    return tuple(checked_run(seed, shape).execute(_drain_s(shape)))
+
+
+def _drain_s(shape: Shape) -> int:
+    """How long a run may take until nothing is left to be done."""
+    return _DRAIN_LOST_S if workload_called(shape.workload).losses else _DRAIN_S
 
 
 def caught(mutant: Mutant, seed: int) -> str:
     """The first violation in the run with the defect, if the run without it is clean; otherwise
     empty. ``TypeError`` if the planted code does not fit the place where it is planted any more."""
     with mutant.planted():
-        run = checked_run(seed, small(seed, mutant.task))
-        breaches = run.execute(_DRAIN_S)
+        shape = small(seed, mutant.task)
+        run = checked_run(seed, shape)
+        breaches = run.execute(_drain_s(shape))
     for failure in run.world.failures:
-        if "mutants/plants.py" in failure and "TypeError" in failure:
+        if "plants.py" in failure and "TypeError" in failure:
             raise TypeError(f"{mutant.name}: {failure}")
     if mutant.checker:
         breaches = run.verdicts[mutant.checker]

@@ -141,6 +141,45 @@ class LostTests(HealCase):
         memory.limit = 1_000
         memory.add(2_000)
 
+    def test_rate_of_none(self) -> None:
+        """With ``replicate-again-rate 0`` jobs that lack copies are counted, and wait until there
+        is a rate again."""
+        job_id = self.add_job(0)
+        healing = self.flow.nodes[0].healing
+        healing.set_rate(0)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(_PAST_MS)
+        self.assertEqual(
+            (1, "paused", 1), (healing.lacking, healing.why_not(), len(self.holders(job_id)))
+        )
+        healing.set_rate(100)
+        self.pass_ms(15_000)
+        self.assertEqual(
+            (0, "", 2), (healing.lacking, healing.why_not(), len(self.holders(job_id)))
+        )
+
+    def test_rate_of_none_meanwhile(self) -> None:
+        """A rate that becomes 0 while copies are made stops them."""
+        for _ in range(50):
+            self.add_job(0, replicate=2)
+        for node in self.flow.nodes:
+            node.healing.set_rate(2)
+        self.kill(max(range(1, 5), key=lambda at: len(self.flow.nodes[at].jobs)))
+        self.pass_ms(AFTER_MS + 2_000)
+        healing = self.flow.nodes[0].healing
+        healing.set_rate(0)
+        self.pass_ms(3_000)
+        made = sum(self.made())
+        self.pass_ms(30_000)
+        self.assertEqual(made, sum(self.made()))
+        self.assertTrue(healing.lacking > 0)
+
+    def test_idle(self) -> None:
+        """Nodes whose jobs have all their copies, on nodes that are there, look at none of them."""
+        self.add_job(0)
+        self.pass_ms(5_000)
+        self.assertEqual([-1] * 5, [int(node.healing.next_due_ms()) for node in self.flow.nodes])
+
     def test_once_only(self) -> None:
         """A job with RETRY 0 is kept by one node, and never copied."""
         self.add(0, replicate=1, retry_s=0)

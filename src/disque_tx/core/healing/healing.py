@@ -4,7 +4,7 @@ The original never replaces a copy that was lost with its node. Here:
 
 1. When a node is lost, leaves or joins, this node looks through all its jobs, a part at a time, and
    counts those that lack copies. While there are any, and while lists of holders name nodes that
-   are lost, it does so again.
+   are lost or unknown, it does so again.
 2. Then it goes through them once more, and makes the copies that are its turn: up to
    :attr:`Healing.rate` per second, and a few per turn, so that clients come first.
 3. Nodes of ours notify the other holders of each new copy by HOLDERS, so these know who makes
@@ -186,7 +186,7 @@ class Healing(Part, LinkWatcher):
         self._next_ms = NEVER_MS
         if self.lacking == 0:
             self.obstacle = NOTHING
-            if self.nodes.uncertain():
+            if self.shortages.doubtful:
                 self._next_ms = now_ms + _CHECK_MS
         elif self.rate == 0:
             self._next_ms = now_ms + _AGAIN_MS
@@ -197,6 +197,10 @@ class Healing(Part, LinkWatcher):
     def _copy(self) -> None:
         """Look at the next jobs, and make the copies that are this node's turn."""
         now_ms = self._turn.now_ms
+        if self.rate == 0:
+            self._walk = _IDLE
+            self._next_ms = now_ms + _AGAIN_MS
+            return
         budget = self._budget(now_ms)
         looked_at: i64 = 0
         while looked_at < _LOOKED_AT and budget > 0:

@@ -109,9 +109,9 @@ class LostNodes:
         """Since when the copies of this node are missing."""
         return max(self.lost.get(node_id, 0), self.leaving.get(node_id, 0))
 
-    def uncertain(self) -> bool:
-        """Whether lists of holders name nodes that are lost, or may turn out to be."""
-        return bool(self.lost or self.leaving or self._unknown)
+    def knows(self, node_id: bytes) -> bool:
+        """Whether the node is in the table."""
+        return node_id in self._known
 
 
 def _remember(nodes: dict[bytes, int], node_id: bytes, now_ms: i64) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.placement import Placement
-from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, LOST, LostNodes
+from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, ALIVE, LOST, LostNodes
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.records import ACTIVE, QUEUED
@@ -47,13 +47,15 @@ class Shortage:
 
 
 class Shortages:
-    """``nodes``: which are lost. ``made_ms``: when other nodes last made copies, by their IDs."""
+    """``nodes``: which are lost. ``made_ms``: when other nodes last made copies, by their IDs.
+    ``doubtful``: some list names nodes that are lost, leave, or are unknown."""
 
-    __slots__ = ("made_ms", "nodes", "_by_repl", "_lists", "_membership", "_placement")
+    __slots__ = ("doubtful", "made_ms", "nodes", "_by_repl", "_lists", "_membership", "_placement")
 
     def __init__(self, membership: Membership, placement: Placement) -> None:
         self.nodes: LostNodes = LostNodes(membership)
         self.made_ms: dict[bytes, int] = {}
+        self.doubtful: bool = False
         self._membership: Membership = membership
         self._placement: Placement = placement
         # REPLICATE → holders → what is missing.
@@ -69,6 +71,7 @@ class Shortages:
 
     def forget(self) -> None:
         """Work out anew what is missing."""
+        self.doubtful = False
         self._by_repl.clear()
         self._lists = 0
 
@@ -84,7 +87,9 @@ class Shortages:
         if job.nodes in by_nodes:
             return by_nodes[job.nodes]
         if self._lists >= _LISTS_MAX:
+            doubtful = self.doubtful
             self.forget()
+            self.doubtful = doubtful
             by_nodes = self._by_repl[int(job.repl)] = {}
         self._lists += 1
         shortage = by_nodes[job.nodes] = self._work_out(job.nodes, i64(job.repl), now_ms)
@@ -107,6 +112,8 @@ class Shortages:
             else:
                 alive.append(node_id)
             since_ms = max(since_ms, nodes.since_ms(node_id))
+            if status != ALIVE or not nodes.knows(node_id):
+                self.doubtful = True
         missing = min(repl, nodes.takers) - i64(len(alive))
         avoid = b""
         if missing <= 0 and lost and repl > 1:
