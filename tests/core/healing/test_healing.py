@@ -141,6 +141,28 @@ class LostTests(HealCase):
         memory.limit = 1_000
         memory.add(2_000)
 
+    def test_pending(self) -> None:
+        """It is known when a node may be forgotten: when all its copies have been made again."""
+        job_id = self.add_job(0)
+        lost = self.other_holder(0, job_id)
+        healing, lost_id = self.flow.nodes[0].healing, self.flow.ids[lost]
+        healing.set_rate(0)
+        self.kill(lost)
+        self.pass_ms(AFTER_MS // 2)
+        self.assertTrue(healing.copies_pending(lost_id))
+        self.pass_ms(_PAST_MS)
+        self.assertTrue(healing.copies_pending(lost_id))
+        healing.set_rate(100)
+        self.pass_ms(25_000)
+        self.assertFalse(healing.copies_pending(lost_id))
+
+    def test_never_pending(self) -> None:
+        """Where copies are never made again, a node may be forgotten at any time."""
+        healing = self.flow.nodes[0].healing
+        healing.set_after(0)
+        self.kill(1)
+        self.assertFalse(healing.copies_pending(self.flow.ids[1]))
+
     def test_rate_of_none(self) -> None:
         """With ``replicate-again-rate 0`` jobs that lack copies are counted, and wait until there
         is a rate again."""

@@ -150,6 +150,15 @@ class Healing(Part, LinkWatcher):
         """How much of the walk under way is done: 0 to 1, and 1 when there is none."""
         return 1.0 if self._walk == _IDLE else float(self._cursor) / _POSITIONS
 
+    def copies_pending(self, node_id: bytes) -> bool:
+        """Whether a node that fails may not be forgotten yet: its copies are to be made again, and
+        are not."""
+        if self.nodes.after_ms == 0:
+            return False
+        if node_id not in self.nodes.lost or self._counted_ms < self.nodes.since_ms(node_id):
+            return True
+        return self._walk != _IDLE or self.lacking > 0
+
     def why_not(self) -> str:
         """Why copies that are lacking are not made, empty if they are, or if none are."""
         if self.lacking == 0:
