@@ -86,6 +86,11 @@ _PORT: Final = Number("Invalid port", 0, PORT_MAX)
 # The message does not contain the URL, which may have a password in it.
 _REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
+_CLUSTER_NAME: Final = Text(
+    "A cluster-name has 1 to 64 letters, digits, dots, dashes and underscores",
+    re.compile(r"[0-9A-Za-z._-]{0,64}"),
+    optional=True,
+)
 _PATH: Final = Path("Invalid path '{}'")
 _OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
 _REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
@@ -169,6 +174,7 @@ _TABLE: Final = (
     Directive("cluster-announce-port", _PORT),
     Directive("cluster-announce-bus-port", _PORT),
     Directive("cluster-meet-allow", Networks(), settable=True),
+    Directive("cluster-name", _CLUSTER_NAME, settable=True),
     Directive("cluster-insecure", _YES_NO),
     Directive("cluster-bus-tls", _YES_NO),
     Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
@@ -214,6 +220,7 @@ GET_ORDER: Final = (
 GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
+    *("cluster-name",),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),

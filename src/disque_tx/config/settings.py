@@ -75,6 +75,8 @@ class Settings:
     cluster_announce_ip: str = ""
     cluster_announce_port: int = 0
     cluster_announce_bus_port: int = 0
+    cluster_name: str = ""
+    cluster_discovery: list[str] = attrs.Factory(list)
     cluster_meet_allow: list[str] = attrs.Factory(list)
     cluster_insecure: bool = False
     cluster_bus_tls: bool = False

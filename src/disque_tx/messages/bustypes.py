@@ -21,6 +21,7 @@ CAN_LOADED: Final = 128
 CAN_REPAIR: Final = 256
 CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
+CAN_NAME: Final = 2048
 ALL_FEATURES: Final = (
     CAN_TABLES
     | CAN_BULK
@@ -31,6 +32,7 @@ ALL_FEATURES: Final = (
     | CAN_REPAIR
     | CAN_ASK
     | CAN_DEMAND
+    | CAN_NAME
 )
 
 # The types of the original (section 3).

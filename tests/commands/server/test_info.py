@@ -131,7 +131,10 @@ class InfoTests(DeskCase):
         """Refused and ignored messages on the bus are counted, in addition to the original's
         fields."""
         self.membership.messages_ignored, self.membership.meets_refused = 7, 8
+        self.membership.cluster_name.set(b"shop", 0)
+        self.membership.cluster_name.refused = 9
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
+        expected |= {"cluster_name": "shop", "cluster_names_refused": "9"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
         expected |= {"cluster_twins": "0", "cluster_twin_messages": "0"}
         expected |= {"cluster_clock_ahead_seconds": "0.000", "cluster_clocks_apart": "0"}

@@ -107,6 +107,8 @@ def _cluster(server: Server) -> Fields:
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
+        ("cluster_name", membership.cluster_name.name.decode("latin-1")),
+        ("cluster_names_refused", str(membership.cluster_name.refused)),
         ("cluster_twins", str(server.node.cluster.duplicate_ids())),
         ("cluster_twin_messages", str(membership.identity.duplicate_messages)),
         ("cluster_standing_aside", "yes" if membership.identity.suspended else "no"),

@@ -27,7 +27,7 @@ from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed
-from disque_tx.messages.bustypes import CAN_BULK, MEET, PING, PONG
+from disque_tx.messages.bustypes import CAN_BULK, CAN_NAME, MEET, PING, PONG
 from disque_tx.messages.nodes import (
     FAIL,
     HANDSHAKE,
@@ -96,11 +96,15 @@ class Heartbeats:
             if message.type != PONG:
                 self._peers.answer(link, news(PONG, self._membership, self._random))
         elif entry.flags & HANDSHAKE:
+            entry.answered_by = message.sender
             self._links.drop(entry)
 
     def _answer(self, link: Link, message: Gossip, sender: NodeEntry | None, now_ms: i64) -> bool:
         """Reply to a PING or MEET with PONG; ``False`` if its sender gets no reply."""
         membership = self._membership
+        if sender is None and not membership.cluster_name.is_same(message):
+            self._refuse_stranger(link, message)
+            return False
         introduced = message.type == MEET and sender is None
         if introduced and not self._admit(link, message, now_ms):
             membership.meets_refused += 1
@@ -110,6 +114,14 @@ class Heartbeats:
             membership.learn_ip(reached_at)
         self._peers.answer(link, news(PONG, membership, self._random))
         return True
+
+    def _refuse_stranger(self, link: Link, message: Gossip) -> None:
+        """A node of another cluster introduces itself or calls back. Only one that compares names,
+        too, may have a PONG: any other would take it for a welcome."""
+        self._membership.cluster_name.refuse(message.sender, link.peer_ip)
+        knows_names = message.epoch != 0 and message.features & CAN_NAME != 0
+        if knows_names and self.strangers.welcome(plain_ip(link.peer_ip)):
+            self._peers.answer(link, news(PONG, self._membership, self._random))
 
     def _is_better(self, ip: bytes) -> bool:
         """Whether more nodes can use this address of ours than the one that is known."""
@@ -139,9 +151,18 @@ class Heartbeats:
         now_ms: i64,
     ) -> None:
         """The PONG that completes a handshake; of a known node, only the address is news."""
+        entry.answered_by = message.sender
         if sender is not None:
             self._links.drop(entry)
-            self._update_address(sender, link, message)
+            if not (entry.discovered and _is_well(sender)):
+                self._update_address(sender, link, message)
+            return
+        if not self._membership.cluster_name.is_same(message):
+            self._membership.cluster_name.refuse(message.sender, link.peer_ip)
+            self._links.drop(entry)
+            return
+        if entry.discovered and self._membership.blacklisted(message.sender, now_ms):
+            self._links.drop(entry)
             return
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
@@ -237,6 +258,12 @@ class Heartbeats:
 def _address(link: Link, message: Message) -> bytes:
     """The address that the sender announces, or connects from; empty when neither is one."""
     return normal_ip(message.ip) or normal_ip(plain_ip(link.peer_ip))
+
+
+def _is_well(entry: NodeEntry) -> bool:
+    """Whether the node answers at the address where it is known: it may have several."""
+    link = entry.link
+    return link is not None and link.peer_id != b"" and not failure.failing(entry)
 
 
 def _is_at(entry: NodeEntry, ip: bytes, message: Message) -> bool:

@@ -26,6 +26,7 @@ from disque_tx.core.nodes.addresses import (
     ports_usable,
     short_bus_port,
 )
+from disque_tx.core.nodes.clustername import ClusterName
 from disque_tx.core.nodes.duplicateids import IdentityConflict
 from disque_tx.errors import LocalError
 from disque_tx.messages.bustypes import (
@@ -72,7 +73,8 @@ class Membership:
     message about the change leaves; after saving, :meth:`saved` is called.
     ``siblings``: IDs of the nodes that are the other processes of this daemon.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
-    ``meets_refused``: introductions that were too many or not allowed. ``identity``: whether
+    ``meets_refused``: introductions that were too many or not allowed.
+    ``cluster_name``: which nodes belong to another cluster. ``identity``: whether
     another process has this node's ID. ``features``: what this node can do besides what the
     original can.
 
@@ -97,6 +99,7 @@ class Membership:
         "messages_received",
         "messages_ignored",
         "meets_refused",
+        "cluster_name",
         "identity",
         "features",
         "_new_node_id",
@@ -122,6 +125,7 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
+        self.cluster_name: ClusterName = ClusterName()
         self.identity: IdentityConflict = IdentityConflict()
         self.features: i64 = ALL_FEATURES
         self._new_node_id: Callable[[], bytes] = new_node_id
@@ -175,6 +179,18 @@ class Membership:
     def introduce(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
         """The node there introduced itself; call it back. Otherwise like :meth:`meet`."""
         return self._shake_hands(ip, port, bus_port, HANDSHAKE, now_ms)
+
+    def discover(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> NodeEntry | None:
+        """Like :meth:`meet`, for discovery, which tries addresses again and again: what comes of it
+        is not worth writing the nodes file. ``ip`` must be in its normal form, the ports usable.
+        Returns the handshake, or ``None`` if somebody else has begun one there."""
+        if self.handshake_with(ip, port, bus_port) is not None:
+            return None
+        entry = NodeEntry(self._new_node_id(), ip, port, HANDSHAKE | MEET, now_ms)
+        entry.bus_port = short_bus_port(port, bus_port)
+        entry.discovered = True
+        self.add(entry)
+        return entry
 
     def _shake_hands(self, ip: bytes, port: i64, bus_port: i64, flags: i64, now_ms: i64) -> bool:
         address = normal_ip(ip)

@@ -71,6 +71,7 @@ class Peers:
         if isinstance(message, Gossip):
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
             message.features = membership.features
+            message.cluster = membership.cluster_name.mark
             message.clock_ms = membership.wall_ms
             self._point_out_duplicate(link, message)
         membership.messages_sent += 1

@@ -32,6 +32,7 @@ _COUNTERS: Final = (
     ("disque_commands_processed", "Commands executed", "total_commands_processed"),
     ("disque_net_input_bytes", "Bytes received from clients", "total_net_input_bytes"),
     ("disque_net_output_bytes", "Bytes sent to clients", "total_net_output_bytes"),
+    ("disque_cluster_names_refused", "Strangers of other clusters", "cluster_names_refused"),
     ("disque_aof_syncs", "Syncs of the log", "aof_syncs"),
     ("disque_aof_sync_seconds", "Time that they took", "aof_sync_seconds"),
     ("disque_aof_delayed_syncs", "Syncs of the log that were late", "aof_delayed_fsync"),
