@@ -26,9 +26,18 @@ from disque_tx.config.kinds import (
     ValueKind,
     YesNo,
 )
-from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits, Prefixes
+from disque_tx.config.lists import (
+    Addresses,
+    Hosts,
+    Ip,
+    Networks,
+    OutputLimits,
+    Prefixes,
+    WaitForNodes,
+)
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
+from disque_tx.config.sources import NameServers, Sources
 from disque_tx.config.units import INT64_MAX, INT64_MIN
 from disque_tx.messages.limits import PORT_MAX, REPLICATE_MAX
 
@@ -112,6 +121,8 @@ _ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64
 _ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
 _BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
 _CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
+_INTERVAL_MESSAGE: Final = "cluster-discovery-interval must be 1 to 3600 seconds"
+_FORGET_MESSAGE: Final = "cluster-forget-after must be 0 to 31622400 seconds"
 _PROCESSES_MESSAGE: Final = f"The number of processes is 1 to {PROCESSES_MAX}, or auto"
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
@@ -175,6 +186,11 @@ _TABLE: Final = (
     Directive("cluster-announce-bus-port", _PORT),
     Directive("cluster-meet-allow", Networks(), settable=True),
     Directive("cluster-name", _CLUSTER_NAME, settable=True),
+    Directive("cluster-discovery", Sources()),
+    Directive("cluster-discovery-interval", Number(_INTERVAL_MESSAGE, 1, 3_600), settable=True),
+    Directive("cluster-discovery-nameservers", NameServers()),
+    Directive("cluster-forget-after", Number(_FORGET_MESSAGE, 0, 31_622_400), settable=True),
+    Directive("cluster-wait-for", WaitForNodes()),
     Directive("cluster-insecure", _YES_NO),
     Directive("cluster-bus-tls", _YES_NO),
     Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
@@ -220,7 +236,8 @@ GET_ORDER: Final = (
 GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
-    *("cluster-name",),
+    *("cluster-name", "cluster-discovery", "cluster-discovery-interval", "cluster-wait-for"),
+    *("cluster-discovery-nameservers", "cluster-forget-after"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),

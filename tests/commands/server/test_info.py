@@ -11,7 +11,15 @@ from tests.commands.desk import DeskCase
 from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
-OPTIONAL = ["Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"]
+OPTIONAL = [
+    "Commandstats",
+    "Cluster",
+    "Discovery",
+    "Eventlog",
+    "Listening",
+    "Policies",
+    "Processes",
+]
 OPTIONAL += ["Protocols", "Schedules"]
 
 
@@ -126,6 +134,22 @@ class InfoTests(DeskCase):
         expected = {"registered_jobs": "2", "acked_jobs": "1"}
         expected |= {"jobs_waiting_for_copies": "1", "leaving": "yes"}
         self.assertEqual(expected, self.fields(b"jobs"))
+
+    def test_discovery(self) -> None:
+        """What the sources of addresses answer is shown source by source, with the reason of one
+        that fails."""
+        discovery = self.node.cluster.discovery
+        discovery.found("dns:n.example", [(b"10.0.0.2", 7711, 0)], self.node.now_ms)
+        discovery.failed("file:/nodes", "line 3: 'a b' is not a host")
+        fields = self.fields(b"discovery")
+        self.assertEqual(("2", "1"), (fields["discovery_sources"], fields["discovery_addresses"]))
+        self.assertEqual("file:/nodes: line 3: 'a b' is not a host", fields["discovery_error"])
+        self.assertEqual(
+            "addresses=1,failures=0,answered_seconds_ago=0,source=dns:n.example",
+            fields["discovery_source_0"],
+        )
+        failing = "addresses=0,failures=1,answered_seconds_ago=-1,source=file:/nodes"
+        self.assertEqual(failing, fields["discovery_source_1"])
 
     def test_cluster(self) -> None:
         """Refused and ignored messages on the bus are counted, in addition to the original's

@@ -9,6 +9,7 @@ from disque_tx import __version__
 from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.commands.jobs.retries import retry_fields
+from disque_tx.commands.server.discoveryinfo import discovery_fields
 from disque_tx.core.base.client import Client
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.errors import syntax_error
@@ -286,6 +287,7 @@ _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 _OPTIONAL: Final = (
     "Commandstats",
     "Cluster",
+    "Discovery",
     "Eventlog",
     "Listening",
     "Policies",
@@ -305,6 +307,7 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Totals": _totals,
     "Commandstats": _commandstats,
     "Cluster": _cluster,
+    "Discovery": discovery_fields,
     "Eventlog": _eventlog,
     "Listening": _listening,
     "Policies": _policies,

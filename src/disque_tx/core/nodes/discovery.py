@@ -83,9 +83,9 @@ class Source:
 
 
 class Discovery:
-    """``interval_ms``: between two lookups of a source. ``meets``: how many addresses were tried, in
-    all. ``ignored``: how many addresses the latest answers list that are none of a node, or beyond
-    ``ADDRESSES_MAX``. ``random``: a number in [0, 1) per call."""
+    """``interval_ms``: between two lookups of a source. ``meets``: how many addresses were tried,
+    in all. ``ignored``: how many addresses the latest answers list that are none of a node, or
+    beyond ``ADDRESSES_MAX``. ``random``: a number in [0, 1) per call."""
 
     __slots__ = (
         "sources",
@@ -164,7 +164,7 @@ class Discovery:
     # -- time --------------------------------------------------------------------------------
 
     def tick(self, now_ms: i64, node_timeout_ms: i64) -> None:
-        """Look after the tries under way, and begin those that are due."""
+        """Record what comes of the tries under way, and begin those that are due."""
         if not self._candidates or now_ms < self._next_ms:
             return
         candidates = sorted(self._candidates.values(), key=_attempts)

@@ -78,6 +78,11 @@ def _cluster_name(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.membership.cluster_name.set(name, password_mark(password, name))
 
 
+def _discovery_interval(settings: Settings, server: Server, log: DaemonLog) -> None:
+    interval_ms = settings.cluster_discovery_interval * 1_000
+    server.node.cluster.discovery.interval_ms = interval_ms
+
+
 def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
     """The address that this node announces to others."""
     server.node.membership.announce(
@@ -101,6 +106,7 @@ APPLY: Final[dict[str, Apply]] = {
     "cluster-meet-allow": _meet_allow,
     "cluster-announce-ip": _announce,
     "cluster-name": _cluster_name,
+    "cluster-discovery-interval": _discovery_interval,
 }
 
 
