@@ -10,7 +10,7 @@ from disque_tx.core.base.part import Turn
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import BusSink, Gossip, Message, NodeFailed
+from disque_tx.messages.bus import BusSink, Gossip, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.nodes import MYSELF, Link, NodeEntry
 
 PORT = 7711
@@ -83,6 +83,8 @@ class Peer:
                 self.cluster.receive(link, message)
             elif isinstance(message, NodeFailed):
                 self.cluster.failed(message)
+            elif isinstance(message, NodeForgotten):
+                self.cluster.forgotten(message)
 
 
 class Net:

@@ -26,12 +26,13 @@ from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.nodes.discovery import Discovery
 from disque_tx.core.nodes.duplicateids import has_duplicate
+from disque_tx.core.nodes.forgetting import Forgetting
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links, LinkWatcher
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.exchange import Exchanges
-from disque_tx.messages.bus import Gossip, Message, NodeFailed
+from disque_tx.messages.bus import Gossip, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.bustypes import MEET, PING, PONG
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.messages.nodes import MEET as INTRODUCE
@@ -53,6 +54,7 @@ class Cluster:
     __slots__ = (
         "membership",
         "discovery",
+        "forgetting",
         "node_timeout_ms",
         "watchers",
         "_peers",
@@ -86,6 +88,8 @@ class Cluster:
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         #: What other nodes are found without an operator.
         self.discovery: Discovery = Discovery(membership, self._links, random)
+        #: When nodes that failed are forgotten.
+        self.forgetting: Forgetting = Forgetting()
         self._random: Callable[[], float] = random
         self._tables: Exchanges | None = tables
         self._keys: KeeperMap | None = keys
@@ -132,6 +136,9 @@ class Cluster:
 
     def _each_second(self, entries: list[NodeEntry]) -> None:
         now_ms = self._turn.now_ms
+        for entry in self.forgetting.due(entries, now_ms):
+            entries.remove(entry)
+            self._forget_everywhere(entry)
         quiet = gossip.longest_silent(entries, self._random)
         if quiet is not None:
             self._ping(quiet, PING)
@@ -140,6 +147,16 @@ class Cluster:
             if link is not None and entry.flags & INTRODUCE:
                 if now_ms - link.created_ms >= _MEET_AGAIN_MS:
                     self._ping(entry, MEET)
+
+    def _forget_everywhere(self, entry: NodeEntry) -> None:
+        """Forget a node that has failed for long, and have the other nodes do so."""
+        membership = self.membership
+        self.forgetting.count += 1
+        self._links.drop(entry)
+        membership.changed = True
+        membership.forgotten.age(entry.id, self._turn.now_ms)
+        for other in membership.nodes.values():
+            self._peers.tell_forgotten(other, entry.id)
 
     def _watch(self, entry: NodeEntry) -> None:
         """Ping a node that was silent, mistrust its link, then itself."""
@@ -269,6 +286,10 @@ class Cluster:
     def failed(self, message: NodeFailed) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""
         self._heartbeats.failed(message, self._turn.now_ms)
+
+    def forgotten(self, message: NodeForgotten) -> None:
+        """A FORGET that :meth:`bind` let through (section 21.10)."""
+        self._heartbeats.forgotten(message, self._turn.now_ms, self.forgetting)
 
     # -- what operators ask for --------------------------------------------------------------
 

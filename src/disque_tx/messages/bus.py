@@ -17,6 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from disque_tx.messages.bustypes import (
     BULK,
     FAIL,
+    FORGET,
     REPLJOB,
 )
 from disque_tx.messages.records import JobRecord
@@ -117,6 +118,17 @@ class NodeFailed(Message):
 
     def __init__(self, about: bytes) -> None:
         super().__init__(FAIL)
+        self.about: bytes = about
+
+
+@mypyc_attr(acyclic=True)
+class NodeForgotten(Message):
+    """FORGET. ``about``: ID of a node that had failed for long."""
+
+    __slots__ = ("about",)
+
+    def __init__(self, about: bytes) -> None:
+        super().__init__(FORGET)
         self.about: bytes = about
 
 

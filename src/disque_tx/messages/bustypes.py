@@ -71,6 +71,8 @@ QUERY: Final = 44
 REPORT: Final = 45
 #: Demand that stands until it changes: see ``messages.demands``.
 DEMAND: Final = 46
+#: A node that had failed for long is forgotten.
+FORGET: Final = 47
 
 
 class MessageType:
@@ -113,6 +115,7 @@ TYPES: Final = (
     MessageType(QUERY, "QUERY", CAN_QUERY),
     MessageType(REPORT, "REPORT", CAN_QUERY),
     MessageType(DEMAND, "DEMAND", CAN_DEMAND),
+    MessageType(FORGET, "FORGET", CAN_NAME),
 )
 #: Those of the original, by number.
 TYPE_NAMES: Final = tuple([one.name for one in TYPES if one.number < OWN_TYPES])

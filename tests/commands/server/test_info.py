@@ -158,6 +158,8 @@ class InfoTests(DeskCase):
         self.membership.cluster_name.set(b"shop", 0)
         self.membership.cluster_name.refused = 9
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
+        self.node.cluster.forgetting.count = 4
+        expected |= {"cluster_nodes_forgotten": "4"}
         expected |= {"cluster_name": "shop", "cluster_names_refused": "9"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
         expected |= {"cluster_twins": "0", "cluster_twin_messages": "0"}

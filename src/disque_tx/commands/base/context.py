@@ -114,7 +114,7 @@ class Server:
     clock; 0 when not paused. ``password_required``: clients must give a password.
     ``eviction_allowed``: ``maxmemory-policy`` is not noeviction. ``joining``: this process does not
     reach the others of its daemon yet, so jobs could get too few copies. ``awaited_nodes``: it
-    serves nobody until it reaches so many nodes, 0 for any number. ``degraded``: the log is being
+    serves nobody until it reaches this number of nodes, 0 for any. ``degraded``: the log is being
     loaded or cannot be written, or one of these holds, so commands must check that.
     """
 

@@ -110,6 +110,7 @@ def _cluster(server: Server) -> Fields:
         ("cluster_meets_refused", str(membership.meets_refused)),
         ("cluster_name", membership.cluster_name.name.decode("latin-1")),
         ("cluster_names_refused", str(membership.cluster_name.refused)),
+        ("cluster_nodes_forgotten", str(server.node.cluster.forgetting.count)),
         ("cluster_twins", str(server.node.cluster.duplicate_ids())),
         ("cluster_twin_messages", str(membership.identity.duplicate_messages)),
         ("cluster_standing_aside", "yes" if membership.identity.suspended else "no"),

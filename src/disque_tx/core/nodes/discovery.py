@@ -8,7 +8,7 @@ source. An address is met by a MEET, as if an operator had named it:
 2. A connection that cannot be made, or no answer within a second (later two, then four), ends the
    try. The next one begins an interval after it, from the second failure on two: so nodes that can
    reach each other again are one cluster within three intervals.
-3. Few handshakes at a time, and never so many that strangers could not introduce themselves;
+3. Few handshakes at a time, and few enough that strangers can introduce themselves meanwhile;
    addresses that failed least often go first. Up to 1,000 addresses are kept.
 4. What a source lists is replaced by its next answer that lists anything. Members are never dropped
    because their address is no longer listed.

@@ -22,11 +22,12 @@ from disque_tx.core.nodes.addresses import (
     short_bus_port,
 )
 from disque_tx.core.nodes.duplicateids import is_that_node, record_number
+from disque_tx.core.nodes.forgetting import Forgetting
 from disque_tx.core.nodes.gossip import news
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed
+from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.bustypes import CAN_BULK, CAN_NAME, MEET, PING, PONG
 from disque_tx.messages.nodes import (
     FAIL,
@@ -161,7 +162,7 @@ class Heartbeats:
             self._membership.cluster_name.refuse(message.sender, link.peer_ip)
             self._links.drop(entry)
             return
-        if entry.discovered and self._membership.blacklisted(message.sender, now_ms):
+        if entry.discovered and self._membership.forgotten.commanded(message.sender, now_ms):
             self._links.drop(entry)
             return
         self._membership.complete(entry, message.sender)
@@ -221,6 +222,8 @@ class Heartbeats:
             elif sender is not None and not reported.flags & NOADDR:
                 if not membership.blacklisted(reported.id, now_ms):
                     self._try_meet(reported, now_ms)
+                elif reported.flags & FAIL and membership.forgotten.aged(reported.id, now_ms):
+                    self._peers.tell_forgotten(sender, reported.id)
 
     def _try_meet(self, reported: GossipEntry, now_ms: i64) -> None:
         if self._membership.handshakes < HANDSHAKES_MAX:
@@ -243,6 +246,15 @@ class Heartbeats:
             failure.mark_failed(about, now_ms)
             self._membership.changed = True
             self._peers.broadcast(NodeFailed(about.id))
+
+    def forgotten(self, message: NodeForgotten, now_ms: i64, forgetting: Forgetting) -> None:
+        """FORGET: another node of ours has forgotten a node that had failed for long (section
+        21.10)."""
+        about = self._peers.entry(message.about)
+        if about is not None:
+            forgetting.tell(about)
+        else:
+            self._membership.forgotten.age(message.about, now_ms)
 
     def failed(self, message: NodeFailed, now_ms: i64) -> None:
         """FAIL: by a known node, a majority marked another one as failed (cluster protocol, section

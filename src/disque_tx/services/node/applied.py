@@ -83,6 +83,10 @@ def _discovery_interval(settings: Settings, server: Server, log: DaemonLog) -> N
     server.node.cluster.discovery.interval_ms = interval_ms
 
 
+def _forget_after(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.cluster.forgetting.after_ms = settings.cluster_forget_after * 1_000
+
+
 def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
     """The address that this node announces to others."""
     server.node.membership.announce(
@@ -107,6 +111,7 @@ APPLY: Final[dict[str, Apply]] = {
     "cluster-announce-ip": _announce,
     "cluster-name": _cluster_name,
     "cluster-discovery-interval": _discovery_interval,
+    "cluster-forget-after": _forget_after,
 }
 
 

@@ -33,6 +33,7 @@ _COUNTERS: Final = (
     ("disque_net_input_bytes", "Bytes received from clients", "total_net_input_bytes"),
     ("disque_net_output_bytes", "Bytes sent to clients", "total_net_output_bytes"),
     ("disque_cluster_names_refused", "Strangers of other clusters", "cluster_names_refused"),
+    ("disque_cluster_nodes_forgotten", "Failed nodes forgotten", "cluster_nodes_forgotten"),
     ("disque_discovery_lookups_failed", "Lookups of nodes failed", "discovery_lookups_failed"),
     ("disque_discovery_meets", "Addresses found and tried", "discovery_meets"),
     ("disque_aof_syncs", "Syncs of the log", "aof_syncs"),
