@@ -86,7 +86,7 @@ class Forgetting:
             self.told.add(entry.id)
 
     def due(self, entries: list[NodeEntry], now_ms: i64) -> list[NodeEntry]:
-        """Those that are to be forgotten now."""
+        """The nodes that are to be forgotten now."""
         found: list[NodeEntry] = []
         for entry in entries:
             if entry.flags & FAIL == 0:

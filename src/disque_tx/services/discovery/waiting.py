@@ -16,7 +16,7 @@ PERIOD_S: Final = 0.1
 
 
 class WaitForNodes(Service):
-    """Ends the wait as soon as the node reaches so many nodes, itself included, or when the time is
+    """Ends the wait as soon as the node reaches enough nodes, itself included, or when the time is
     over. It ends once: a node that has served goes on, whatever happens to the others."""
 
     name = "wait-for-nodes"
