@@ -82,7 +82,7 @@ def main() -> None:
             self.sendLine(b"done")
 
     StandardIO(Orders())
-    reactor.run()  # type: ignore[attr-defined]
+    reactor.run()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from tests.acceptance.cluster.fleet import sees
 from tests.acceptance.cluster.nameserver import Names
@@ -56,7 +57,7 @@ class DiscoveryCase(DaemonTestCase):
 
     def field(self, node: Node, name: str) -> str:
         """A field of INFO ALL."""
-        lines = node.call("INFO", "all").decode().splitlines()
+        lines: list[str] = node.call("INFO", "all").decode().splitlines()
         return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
 
 
@@ -73,7 +74,7 @@ class StartTests(DiscoveryCase):
             node = self.node(number, *words, interval_s=round(INTERVAL_S))
             node.spawn()
             node.alive = True
-            wait_for(lambda node=node: login(node, "secret"), "it serves")
+            wait_for(partial(login, node, "secret"), "it serves")
             nodes.append(node)
             self.assertEqual(40, len(node.add("q")))
         self.wait_until_one(*nodes, timeout_s=3 * INTERVAL_S)
@@ -215,7 +216,7 @@ class ApartTests(DiscoveryCase):
             node.words += ["--requirepass", password]
             node.spawn()
             node.alive = True
-            wait_for(lambda node=node, password=password: login(node, password), "it serves")
+            wait_for(partial(login, node, password), "it serves")
         for group in (nodes[:2], nodes[2:]):
             self.wait_until_one(*group)
         refused = "cluster_names_refused"

@@ -28,7 +28,7 @@ class ForgettingTests(SynchronousTestCase):
         for peer in peers:
             peer.cluster.forgetting.after_ms = AFTER_MS
 
-    def fail(self) -> None:
+    def die(self) -> None:
         """The last node dies, and all the others find that it has failed."""
         self.net.kill(self.gone)
         self.net.run(FAILED_MS)
@@ -40,7 +40,7 @@ class ForgettingTests(SynchronousTestCase):
 
     def test_never(self) -> None:
         """Without the setting nobody is forgotten."""
-        self.fail()
+        self.die()
         self.net.run(10 * AFTER_MS)
         self.assertEqual(self.alive, self.knowing())
 
@@ -48,7 +48,7 @@ class ForgettingTests(SynchronousTestCase):
         """One node that has the setting is enough; no node is forgotten before its time, and the
         dead one does not come back by what others say of it."""
         self.set_after(self.alive[0])
-        self.fail()
+        self.die()
         self.assertEqual(self.alive, self.knowing())
         self.net.run(AFTER_MS)
         self.assertEqual([], self.knowing())
@@ -60,7 +60,7 @@ class ForgettingTests(SynchronousTestCase):
         """A node that was away when the others forgot the dead one learns of it afterwards, and
         does not bring it back."""
         self.set_after(self.alive[0])
-        self.fail()
+        self.die()
         away = self.alive[2]
         for peer in self.alive[:2]:
             self.net.cut(peer, away)
@@ -77,7 +77,7 @@ class ForgettingTests(SynchronousTestCase):
         old.membership.features = ALL_FEATURES & ~CAN_NAME
         self.set_after(*self.alive[:2])
         self.net.run(15_000)
-        self.fail()
+        self.die()
         self.net.run(AFTER_MS + 300_000)
         self.assertEqual([old], self.knowing())
         self.assertEqual([3, 3], [len(peer.membership.nodes) for peer in self.alive[:2]])
@@ -88,7 +88,7 @@ class ForgettingTests(SynchronousTestCase):
         self.set_after(self.alive[0])
         slow = self.alive[1]
         slow.cluster.forgetting.copies_pending = lambda node_id: node_id == self.gone.id
-        self.fail()
+        self.die()
         self.net.run(10 * AFTER_MS)
         self.assertEqual([slow], self.knowing())
         slow.cluster.forgetting.copies_pending = lambda node_id: False
@@ -127,7 +127,7 @@ class ForgettingTests(SynchronousTestCase):
         """A forgotten node that lives after all is a member again when somebody introduces it,
         discovery included."""
         self.set_after(*self.alive)
-        self.fail()
+        self.die()
         self.net.run(AFTER_MS)
         self.gone.dead = False
         self.gone.cluster.reset(False)

@@ -58,6 +58,13 @@ class NamesTests(TestCase):
         self.assertEqual(addresses, found)
 
     @inlineCallbacks
+    def test_too_many(self) -> Steps:
+        """An answer with more addresses than any cluster has is no answer."""
+        self.server.hosts(NAME, [f"10.0.{n // 250}.{n % 250 + 1}" for n in range(1_100)])
+        yield self.assertFailure(self.names.addresses(NAME), LookupFailed)
+        self.flushLoggedErrors(dns.DNSDecodeError)
+
+    @inlineCallbacks
     def test_one_kind_fails(self) -> Steps:
         """A name with addresses of one kind has those."""
         self.server.hosts(NAME, ["fd00::1"])

@@ -24,7 +24,8 @@ class WaitingTests(NodeCase):
         """The reply to a client."""
         client, transport = self.connect()
         client.dataReceived(request)
-        return transport.value()
+        answer: bytes = transport.value()
+        return answer
 
     def add(self, number: int, flags: int = 0) -> NodeEntry:
         """One more node is known."""
