@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 from tests.acceptance.cluster.fleet import sees
 from tests.acceptance.cluster.nameserver import Names
 from tests.acceptance.cluster.node import Node
-from tests.acceptance.daemon import BUS_OFFSET, DaemonTestCase, free_port, wait_for
+from tests.acceptance.daemon import (
+    BUS_OFFSET,
+    DaemonTestCase,
+    environment,
+    free_port,
+    wait_for,
+)
 from tests.acceptance.resp import ReplyError
 
 NAME = "disque.example"
+_ROOT: Final = Path(__file__).resolve().parents[3]
+_WORK: Final = "from disque_tx.cli.verbs.workers.work import command; command()"
 #: The default of ``cluster-discovery-interval``, in which nodes must have found each other thrice.
 INTERVAL_S = 10.0
 
@@ -181,6 +193,43 @@ class ChangeTests(DiscoveryCase):
         self.wait_until_one(*nodes, timeout_s=3 * INTERVAL_S)
         self.assertEqual(ids, [node.call("CLUSTER", "MYID").decode() for node in nodes])
         self.assertEqual([True] * 3, [bool(node.state(job_id)) for node in nodes])
+
+
+class ClientTests(DiscoveryCase):
+    """Programs that are given the name, and no node."""
+
+    def test_worker(self) -> None:
+        """A worker finds the nodes by the name, new ones that take the place of all others, too."""
+        nodes = [self.node(number) for number in (1, 2, 3, 4)]
+        before, after = nodes[:2], nodes[2:]
+        self.list_nodes(*before)
+        for node in before:
+            node.boot()
+        self.wait_until_one(*before)
+        done = self.folder() / "done"
+        done.touch()
+        url = f"disque+dns://{NAME}:{self.port}"
+        handler = ("tests.worker.handlers:note", "--queue", "jobs")
+        worker = subprocess.Popen(
+            [sys.executable, "-c", _WORK, *handler, "--addresses", url],
+            cwd=_ROOT,
+            env=environment(DONE=str(done), DISQUE_NAMESERVERS=self.names.address),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        before[1].add("jobs", "one")
+        wait_for(lambda: done.read_text() == "one\n", "the first job is done")
+        self.list_nodes(*after)
+        for node in before:
+            node.stop()
+        for node in after:
+            node.boot()
+        self.wait_until_one(*after)
+        after[0].add("jobs", "two")
+        wait_for(lambda: done.read_text() == "one\ntwo\n", "the second job is done")
 
 
 class ApartTests(DiscoveryCase):
