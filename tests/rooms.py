@@ -46,9 +46,10 @@ ROOMS: Final = {
     },
     "core": {
         "base": "",
+        "admission": "",
         "policies": "base",
         "jobs": "base policies",
-        "nodes": "base jobs",
+        "nodes": "admission base jobs",
         "keys": "base jobs nodes",
         "queues": "base jobs policies",
         "tables": "base jobs nodes policies",

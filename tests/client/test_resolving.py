@@ -25,7 +25,7 @@ class OwnServerTests(TestCase):
         self.server = NameServer(reactor)
         self.addCleanup(self.server.stop)
         self.patch(resolving, "_TIMEOUTS_S", (1.0,))
-        self.patch(resolving.os, "environ", {"DISQUE_NAMESERVERS": self.server.address})
+        self.patch(resolving, "environ", {"DISQUE_NAMESERVERS": self.server.address})
 
     def check(
         self, lookups: str, expected: list[tuple[str, int]], why: str | None = None

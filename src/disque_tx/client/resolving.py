@@ -9,11 +9,11 @@ asked for there.
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import struct
 from collections.abc import Iterable
+from os import environ
 from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.client.addresses import Address, address
@@ -28,7 +28,7 @@ _VARIABLE: Final = "DISQUE_NAMESERVERS"
 _RESOLV_CONF: Final = "/etc/resolv.conf"
 _DNS_PORT: Final = 53
 _TIMEOUTS_S: Final = (1.0, 2.0)
-_DATAGRAM_BYTES: Final = 65_535
+_DATAGRAM_BYTES: Final = 64 * 1024
 _NO_SUCH_NAME: Final = 3
 
 
@@ -59,7 +59,7 @@ def expanded(addresses: Iterable[Address]) -> list[Address]:
 
 def _hosts(lookup: Address) -> list[Address]:
     """The addresses of a host, with the port of the lookup."""
-    servers = os.environ.get(_VARIABLE, "")
+    servers = environ.get(_VARIABLE, "")
     try:
         if servers:
             ips = _addresses(_servers(servers), lookup.host)
@@ -77,7 +77,7 @@ def _services(lookup: Address) -> list[Address]:
     """The hosts and ports of SRV records."""
     from twisted.names import dns
 
-    servers = _servers(os.environ.get(_VARIABLE, "")) or _system_servers()
+    servers = _servers(environ.get(_VARIABLE, "")) or _system_servers()
     try:
         answer = _query(servers, lookup.host, dns.SRV)
     except (OSError, UnicodeError) as error:
@@ -87,7 +87,7 @@ def _services(lookup: Address) -> list[Address]:
     found = [Address(host, port) for host, port in targets if host and 0 < port < 65536]
     if not found:
         raise NameNotFound(str(lookup), "it has no SRV records")
-    if not os.environ.get(_VARIABLE):
+    if not environ.get(_VARIABLE):
         return found
     return [address for one in found for address in _hosts(Address(one.host, one.port, "dns"))]
 

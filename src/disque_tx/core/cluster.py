@@ -19,6 +19,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.forgetting import Forgetting
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
@@ -26,7 +27,6 @@ from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.nodes.discovery import Discovery
 from disque_tx.core.nodes.duplicateids import has_duplicate
-from disque_tx.core.nodes.forgetting import Forgetting
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links, LinkWatcher
 from disque_tx.core.nodes.membership import Membership

@@ -40,7 +40,7 @@ class Message:
     connects from and ``port`` + 10000. ``epoch`` and ``serial``: the number of the sender's
     connection, and the sequence number, on that connection, of a message that must not be processed
     twice; 0 when it is not numbered. ``features``: in PING, PONG and MEET, what the sender can do;
-    ``cluster``: the marks of its cluster (see ``core.nodes.clustername``). The original leaves
+    ``cluster``: the marks of its cluster (see ``core.admission.clustername``). The original leaves
     ``ip`` to ``cluster`` zero, and ignores them. ``signer``: the sender who signed it, if one did.
     ``encoded``: its bytes, once they were needed; a message that was sent does not change.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.nodes.forgetting import BLACKLIST_MS
+from disque_tx.core.admission.forgetting import BLACKLIST_MS
 from disque_tx.core.nodes.membership import (
     Membership,
     membership_from_file,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.nodes.clustername import name_mark
+from disque_tx.core.admission.clustername import name_mark
 from disque_tx.services.node.applied import APPLY, apply_all
 from disque_tx.services.node.identity import password_mark
 from tests.services.nodebench import NodeCase

@@ -12,6 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.forgetting import Forgetting
 from disque_tx.core.nodes import clocks, failure
 from disque_tx.core.nodes.addresses import (
     Strangers,
@@ -22,7 +23,6 @@ from disque_tx.core.nodes.addresses import (
     short_bus_port,
 )
 from disque_tx.core.nodes.duplicateids import is_that_node, record_number
-from disque_tx.core.nodes.forgetting import Forgetting
 from disque_tx.core.nodes.gossip import news
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership

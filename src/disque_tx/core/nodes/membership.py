@@ -19,6 +19,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.clustername import ClusterName
+from disque_tx.core.admission.forgetting import BLACKLIST_MS, Forgotten
 from disque_tx.core.nodes.addresses import (
     is_loopback,
     normal_ip,
@@ -26,9 +28,7 @@ from disque_tx.core.nodes.addresses import (
     ports_usable,
     short_bus_port,
 )
-from disque_tx.core.nodes.clustername import ClusterName
 from disque_tx.core.nodes.duplicateids import IdentityConflict
-from disque_tx.core.nodes.forgetting import BLACKLIST_MS, Forgotten
 from disque_tx.errors import LocalError
 from disque_tx.messages.bustypes import (
     ALL_FEATURES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.nodes.forgetting import ABSENCE_MS, Forgetting, Forgotten
+from disque_tx.core.admission.forgetting import ABSENCE_MS, Forgetting, Forgotten
 from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME
 from disque_tx.messages.nodes import FAIL, PFAIL, NodeEntry
 from tests.core.clusterbench import PORT, Net, Peer

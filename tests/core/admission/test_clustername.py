@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.nodes.clustername import ClusterName, name_mark
+from disque_tx.core.admission.clustername import ClusterName, name_mark
 from disque_tx.messages.bus import Gossip
 from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME, MEET, PING
 from disque_tx.messages.nodes import Link
