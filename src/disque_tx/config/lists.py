@@ -123,7 +123,7 @@ class Networks(ValueKind[list[str]]):
 @attrs.frozen
 class WaitFor:
     """For how many nodes, itself included, a node waits before it serves, and for how many seconds
-    at most; 0 means not at all, and for ever."""
+    at most; 0 means not at all, and without an end."""
 
     nodes: int = 0
     timeout_s: int = 0
