@@ -97,6 +97,15 @@ class LookupTests(ServiceCase):
         self.reactor.advance(0.1)
         self.assertEqual([(b"10.0.0.3", 7_800, 7_900)], self.listed("dns:n.example"))
 
+    def test_announced(self) -> None:
+        """Behind a mapping of ports, other nodes have the ports that this one announces."""
+        self.settings.cluster_announce_port = 8_800
+        self.settings.cluster_announce_bus_port = 8_900
+        self.begin("static:10.0.0.2")
+        self.names.known["10.0.0.2"] = ["10.0.0.2"]
+        self.start()
+        self.assertEqual([(b"10.0.0.2", 8_800, 8_900)], self.listed("static:10.0.0.2"))
+
     def test_met(self) -> None:
         """What is found is tried."""
         self.begin("static:10.0.0.2:7712")

@@ -74,9 +74,12 @@ class DiscoveryService(Service):
             watch.end()
 
     def _ports(self, port: int, bus_port: int) -> tuple[int, int]:
+        """Where nothing else is said, other nodes have the ports that this one announces."""
         settings = self._daemon()
-        if port in (0, settings.port):
-            return settings.port, bus_port or settings.cluster_bus_port
+        own = settings.cluster_announce_port or settings.port
+        if port in (0, own):
+            bus = settings.cluster_announce_bus_port or settings.cluster_bus_port
+            return own, bus_port or bus
         return port, bus_port
 
     def pause_s(self) -> float:
