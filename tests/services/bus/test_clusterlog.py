@@ -138,6 +138,14 @@ class ClusterLogTests(NodeCase):
         self.assertTrue(line.startswith("No node answered at 10.0.0.3:7711. "), line)
         self.assertEqual([], self.log_lines(0))
 
+    def test_tried_by_discovery(self) -> None:
+        """Addresses that discovery tries again and again do not fill the log."""
+        entry = self.greeted(15_001)
+        entry.discovered = True
+        self.log_lines(0)
+        self.membership.remove(entry)
+        self.assertEqual([], self.log_lines(0))
+
     def test_known_after_all(self) -> None:
         """A handshake that reached a known node is not logged as failed."""
         self.membership.remove(self.greeted(500))

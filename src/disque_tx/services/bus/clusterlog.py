@@ -154,7 +154,11 @@ class ClusterLog:
                     f"No node answered at {entry.ip.decode()}:{entry.port}. Check the address, that"
                     " its cluster bus can be reached from here, and whether one side uses TLS."
                 )
-        self._handshakes = [entry for entry in nodes.values() if entry.flags & HANDSHAKE]
+        self._handshakes = [
+            entry
+            for entry in nodes.values()
+            if entry.flags & HANDSHAKE and not entry.discovered  # those are tried again and again
+        ]
 
     def _report_other_clusters(self) -> None:
         """Log who was refused because it belongs to another cluster."""
