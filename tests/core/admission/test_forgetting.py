@@ -50,7 +50,11 @@ class ForgettingTests(SynchronousTestCase):
         self.set_after(self.alive[0])
         self.die()
         self.assertEqual(self.alive, self.knowing())
-        self.net.run(AFTER_MS)
+        while self.gone.id in self.alive[0].known_ids():
+            self.net.run(100)
+        told = [self.gone.id in peer.cluster.forgetting.told for peer in self.alive[1:]]
+        self.assertEqual([True, True], told)
+        self.net.run(1_100)
         self.assertEqual([], self.knowing())
         self.net.run(300_000)
         self.assertEqual([3, 3, 3], [len(peer.membership.nodes) for peer in self.alive])

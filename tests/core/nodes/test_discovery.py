@@ -102,6 +102,13 @@ class JoiningTests(DiscoveryCase):
         self.net.run(100 * INTERVAL_MS)
         self.assertTrue(50 <= discovery.meets < 80, discovery.meets)
 
+    def test_refused(self) -> None:
+        """Where a connection is refused, the try ends at once."""
+        self.net.kill(self.second)
+        discovery = self.tell(self.first, places(self.second))
+        self.net.run(200)
+        self.assertEqual((1, []), (discovery.meets, self.handshakes(self.first)))
+
     def test_vanished(self) -> None:
         """A member that is not listed any more stays a member; a try of an address that is not
         listed any more ends."""
