@@ -118,7 +118,7 @@ class HowToTests(SynchronousTestCase):
         text = (_ROOT / "docs/index.md").read_text()
         chapter = text.partition("## How-to guides\n")[2].partition("\n## ")[0]
         groups = [_GUIDE.findall(group) for group in chapter.split("\n### ")[1:]]
-        self.assertEqual(7, len(groups))
+        self.assertEqual(8, len(groups))
         guides = [page.name for page in (_ROOT / "docs/how-to").glob("*.md")]
         self.assertEqual(sorted(guides), sorted(chain(*groups)))
         self.assertLessEqual(max(map(len, groups)), 10)

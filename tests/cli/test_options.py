@@ -63,6 +63,12 @@ class ParseTests(SynchronousTestCase):
 
     def test_bad_url_shows_no_password(self) -> None:
         """An error about a URL does not show its password, because it may be logged."""
+        options = parse(["-u", "disque+dns://:pw@localhost:7712"], {})
+        self.assertEqual(("dns:localhost:7712",), options.nodes)
+        self.assertIn((options.host, options.port), [("127.0.0.1", 7712), ("::1", 7712)])
+        self.assertEqual("pw", options.secret)
+        error = self.assertRaises(UsageError, parse, ["-u", "disque+dns://name.invalid"], {})
+        self.assertIn("-u: dns:name.invalid:7711 gives no address of a node", str(error))
         error = self.assertRaises(UsageError, parse, ["-u", "disque://me:secret@a:1"], {})
         self.assertNotIn("secret", str(error))
 

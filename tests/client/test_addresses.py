@@ -24,13 +24,22 @@ class SeedsTests(SynchronousTestCase):
             ("disque://a:1/", (one,)),
             ("[::1]:5", (Address("::1", 5),)),
             ("[::1]", (Address("::1", 7711),)),
+            ("dns:a:1,b", (Address("a", 1, "dns"), two)),
+            ("dns:7711", (Address("dns", 7711),)),
+            (
+                ["dns:a", "srv:_d._tcp.a"],
+                (Address("a", 7711, "dns"), Address("_d._tcp.a", 0, "srv")),
+            ),
+            ("disque+dns://a:1,b", (Address("a", 1, "dns"), Address("b", 7711, "dns"))),
+            ("disque+srv://:pw@_d._tcp.a/", (Address("_d._tcp.a", 0, "srv"),)),
+            (["disque+dns://a:1"], (Address("a", 1, "dns"),)),
             ("unix:/run/d.sock,a:1", (Address("/run/d.sock", 0), one)),
         ):
             self.assertEqual(expected, seeds(given_).addresses)
 
     def test_shown(self) -> None:
         """An address can be parsed from its own text."""
-        for text in ("a:1", "[::1]:5", "unix:/run/d.sock"):
+        for text in ("a:1", "[::1]:5", "unix:/run/d.sock", "dns:a:1", "srv:_d._tcp.a"):
             self.assertEqual(text, str(address(text)))
 
     def test_password(self) -> None:
@@ -50,6 +59,11 @@ class SeedsTests(SynchronousTestCase):
             "a b:1",
             "redis://:secret@a:1",
             "unix:d",
+            "dns:[::1]:1",
+            "dns:dns:a",
+            "srv:a:1",
+            "disque+dns://secret@a",
+            ["disque+dns://:secret@a"],
             "/d:1",
         ):
             error = self.assertRaises(BadAddress, seeds, given_)

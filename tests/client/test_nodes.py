@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import CannotConnect, ConnectionLost, Leaving
 from disque_tx.client.addresses import Address
+from disque_tx.client.errors import NameNotFound
 from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.values import Hello, NodeInfo
 from tests.client.scripted import FakeTime
@@ -39,6 +40,41 @@ class NodesTests(SynchronousTestCase):
         nodes = self.nodes(A)
         nodes.learn(A, hello(A, c=10))
         self.assertEqual({A, B}, self.picked(nodes))
+
+    def test_names(self) -> None:
+        """What a name gives is used as if it were configured, until the name gives something else;
+        it is looked up every ten seconds, or every second while no node can be used."""
+        name = Address("n.example", 7711, "dns")
+        nodes = self.nodes(name)
+        error = self.assertRaises(NameNotFound, nodes.pick, 0.0)
+        self.assertEqual(("dns:n.example:7711", nodes.shown()), (error.name, error.name))
+        self.assertEqual((name,), nodes.due(0.0))
+        self.assertEqual((), nodes.due(0.9))
+        why = NameNotFound(str(name), "there is no such name")
+        nodes.resolved([], why)
+        self.assertIs(why, self.assertRaises(NameNotFound, nodes.pick, 1.0))
+        self.assertEqual((name,), nodes.due(1.0))
+        nodes.resolved([A, B], None)
+        self.assertEqual({A, B}, self.picked(nodes, 1.0))
+        self.assertEqual((), nodes.due(10.9))
+        self.assertEqual((name,), nodes.due(11.0))
+        nodes.resolved([], why)
+        self.assertEqual({A, B}, self.picked(nodes, 11.0))
+        nodes.resolved([C], None)
+        self.assertEqual({C}, self.picked(nodes, 11.0))
+        nodes.learn(C, hello(C))
+        self.assertEqual({A, B, C}, self.picked(nodes, 11.0))
+        for address in (A, B, C):
+            nodes.failed(address, 13.0)
+        self.assertEqual((name,), nodes.due(13.0))
+
+    def test_name_beside_nodes(self) -> None:
+        """Nodes that are configured beside a name stay, whatever that gives."""
+        nodes = self.nodes(A, Address("n.example", 7711, "dns"))
+        nodes.due(0.0)
+        nodes.resolved([B], None)
+        nodes.resolved([C], None)
+        self.assertEqual({A, C}, self.picked(nodes))
 
     def test_backoff(self) -> None:
         """A node that fails repeatedly is tried again after growing intervals, up to 5 s."""

@@ -17,6 +17,7 @@ from disque_tx.config import (
     Settings,
     load,
 )
+from disque_tx.config.lists import WaitFor
 from disque_tx.core.policies.policies import checked_pairs
 from disque_tx.errors import ConfigError
 
@@ -81,6 +82,16 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("cluster-announce-bus-port 2", 2),
     ("cluster-meet-allow 10.0.0.0/8 ::1", ["10.0.0.0/8", "::1"]),
     ("cluster-meet-allow *", []),
+    ("cluster-name shop", "shop"),
+    (
+        "cluster-discovery dns:n.example:7711 srv:_d._tcp.example file:/n static:a,[::1]:7@8",
+        ["dns:n.example:7711", "srv:_d._tcp.example", "file:/n", "static:a,[::1]:7@8"],
+    ),
+    ("cluster-discovery-interval 2", 2),
+    ("cluster-discovery-nameservers 127.0.0.1:5353 [::1]", ["127.0.0.1:5353", "[::1]"]),
+    ("cluster-forget-after 3600", 3600),
+    ("cluster-wait-for 3", WaitFor(3, 0)),
+    ("cluster-wait-for 3 60", WaitFor(3, 60)),
     ("readonly-password look", b"look"),
     ("http-hosts Queue.example.com node-1", ["queue.example.com", "node-1"]),
     ("beanstalk-replicate 0", 0),
@@ -195,6 +206,22 @@ REFUSED = [
     ("cluster-announce-ip host.example", "Invalid address 'host.example'"),
     ("cluster-announce-ip 10.0.0", "Invalid address '10.0.0'"),
     ("cluster-meet-allow", COUNT),
+    (
+        "cluster-name a/b",
+        "A cluster-name has 1 to 64 letters, digits, dots, dashes and underscores",
+    ),
+    ("cluster-discovery", COUNT),
+    (
+        "cluster-discovery dns:a consul:b",
+        "'consul:b' begins with none of dns:, srv:, file:, static:",
+    ),
+    ("cluster-discovery-interval 0", "cluster-discovery-interval must be 1 to 3600 seconds"),
+    ("cluster-discovery-nameservers", COUNT),
+    ("cluster-discovery-nameservers ns", "'ns' is not the address of a name server"),
+    ("cluster-forget-after -1", "cluster-forget-after must be 0 to 31622400 seconds"),
+    ("cluster-wait-for 1 2 3", COUNT),
+    ("cluster-wait-for -1", "cluster-wait-for waits for 0 to 1000 nodes"),
+    ("cluster-wait-for 2 -1", "cluster-wait-for waits for 0 to 86400 seconds"),
     ("readonly-password " + "x" * 513, "Password is longer than CONFIG_AUTHPASS_MAX_LEN"),
     ("http-hosts", COUNT),
     ("http-hosts queue:80", "Invalid host name 'queue:80'"),

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx import config
 from disque_tx.config import Files, OutputLimit, Settings, load, rewrite
 from disque_tx.config.directives import REWRITE_ORDER
+from disque_tx.config.lists import WaitFor
 from disque_tx.text.quoting import quote
 
 
@@ -200,6 +201,11 @@ SETTINGS = st.builds(
     cluster_announce_ip=st.sampled_from(["", "10.0.0.1"]),
     cluster_bus_port=st.integers(0, 65535),
     cluster_meet_allow=st.lists(st.sampled_from(["10.0.0.0/8", "10.0.0.1", "fd00::/8", "::1"])),
+    cluster_discovery=st.lists(
+        st.sampled_from(["dns:a.example:1", "file:/my nodes", "static:a,[::1]:7@8"]), unique=True
+    ),
+    cluster_discovery_nameservers=st.lists(st.sampled_from(["10.0.0.1", "[::1]:53"]), unique=True),
+    cluster_wait_for=st.builds(WaitFor, st.integers(0, 1_000), st.integers(0, 86_400)),
     cluster_bus_tls_cert=NAMES.map("/keys/".__add__) | st.just(""),
     cluster_link_buffer_limit=SIZES,
 )

@@ -10,7 +10,7 @@ from disque_tx.core.base.part import Turn
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import BusSink, Gossip, Message, NodeFailed
+from disque_tx.messages.bus import BusSink, Gossip, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.nodes import MYSELF, Link, NodeEntry
 
 PORT = 7711
@@ -83,12 +83,15 @@ class Peer:
                 self.cluster.receive(link, message)
             elif isinstance(message, NodeFailed):
                 self.cluster.failed(message)
+            elif isinstance(message, NodeForgotten):
+                self.cluster.forgotten(message)
 
 
 class Net:
     """``nodes`` peers, none of which knows another. Connections open and close instantly, and
     messages arrive within the same tick unless the connection is cut. ``log``: every message with
-    its sender and receiver."""
+    its sender and receiver. ``swallowing``: addresses at which connections are neither made nor
+    refused."""
 
     def __init__(self, nodes: int, seed: int = 1) -> None:
         random = Random(seed)
@@ -97,6 +100,7 @@ class Net:
         self.nodes = [
             Peer(number + 1, Random(random.random()), self.turn) for number in range(nodes)
         ]
+        self.swallowing: set[bytes] = set()
         self.wires: list[Wire] = []
         self.log: list[tuple[Peer, Peer, Message]] = []
         self._cuts: set[frozenset[Peer]] = set()
@@ -167,6 +171,8 @@ class Net:
             self._connect(peer, entry)
 
     def _connect(self, caller: Peer, entry: NodeEntry) -> None:
+        if entry.ip in self.swallowing:
+            return
         for called in self.nodes:
             if called.ip == entry.ip and not called.dead and self.passes(caller, called):
                 wire = Wire(caller, entry, called, self.now_ms)

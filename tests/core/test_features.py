@@ -11,6 +11,7 @@ from disque_tx.messages.bustypes import (
     CAN_KEYS,
     CAN_LOADED,
     CAN_MATCH,
+    CAN_NAME,
     CAN_QUERY,
     CAN_REPAIR,
     CAN_TABLES,
@@ -45,7 +46,7 @@ class FeatureTests(PeerCase):
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
-        features |= CAN_ASK | CAN_REPAIR | CAN_DEMAND | CAN_HEAL
+        features |= CAN_ASK | CAN_REPAIR | CAN_DEMAND | CAN_HEAL | CAN_NAME
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

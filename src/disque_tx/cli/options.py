@@ -23,7 +23,8 @@ Where to connect
   -h <host>               default 127.0.0.1
   -p <port>               default 7711
   -s <path>               a Unix socket instead of host and port
-  -u <url>, -u <path>     disque://[:password@]host[:port], or a Unix socket
+  -u <url>, -u <path>     disque://[:password@]host[:port], disque+dns://name[:port],
+                          disque+srv://name, or a Unix socket
   -a <password>           rather set DISQUE_PASSWORD: process lists show arguments
   --askpass               ask for the password on the terminal
 
@@ -220,7 +221,7 @@ _FLAGS: Final[dict[str, tuple[str, object]]] = {
 
 #: Options that say where to connect, and so override the environment.
 _PLACES: Final = frozenset(("-h", "-p", "-s", "-u"))
-_URL: Final = "disque://"
+_URLS: Final = ("disque://", "disque+dns://", "disque+srv://")
 _UNRECOGNIZED: Final = "Unrecognized option or bad number of args for"
 
 
@@ -258,7 +259,7 @@ def _take(options: ClientOptions, words: list[str]) -> None:
     value = words.pop(0)
     if word in _PLACES:
         options.others = ()
-    if word == "-u" and value.startswith(_URL):
+    if word == "-u" and value.startswith(_URLS):
         _take_url(options, value)
         return
     try:
@@ -274,13 +275,15 @@ def _take(options: ClientOptions, words: list[str]) -> None:
 def _take_url(options: ClientOptions, url: str) -> None:
     # Only this needs the module, and a one-shot command must start fast.
     from disque_tx.client.addresses import seeds
-    from disque_tx.client.errors import BadAddress
+    from disque_tx.client.errors import BadAddress, NameNotFound
+    from disque_tx.client.resolving import expanded
 
     try:
         given = seeds(url)
-    except BadAddress as error:
+        first = expanded(given.addresses)[0]
+    except (BadAddress, NameNotFound) as error:
         raise UsageError(f"-u: {error}") from None
-    options.host, options.port = given.addresses[0].host, given.addresses[0].port
+    options.host, options.port = first.host, first.port
     options.unix = None
     options.others = tuple(map(str, given.addresses))
     if given.password is not None:

@@ -13,15 +13,18 @@ from disque_tx.client.errors import BadAddress, printable
 DEFAULT_PORT: Final = 7711
 _SCHEME: Final = "disque://"
 _UNIX: Final = "unix:"
+_LOOKUPS: Final = ("dns", "srv")
 
 
 @attrs.frozen(order=True, cache_hash=True)
 class Address:
     """Where a node listens. ``host``: a name or an IP address; or the path of a Unix socket, with
-    the port 0."""
+    the port 0. ``kind``: ``dns`` or ``srv`` if it stands for all nodes that ``resolving`` finds by
+    that name; SRV records say the port, which is 0 then."""
 
     host: str
     port: int
+    kind: str = ""
 
     @property
     def path(self) -> str | None:
@@ -31,6 +34,9 @@ class Address:
     def __str__(self) -> str:
         if self.path is not None:
             return _UNIX + self.path
+        if self.kind:
+            port = f":{self.port}" if self.port else ""
+            return f"{self.kind}:{self.host}{port}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -43,8 +49,9 @@ class Seeds:
 
 
 def seeds(text: str | Iterable[str]) -> Seeds:
-    """Parse ``host:port``, ``unix:/path``, a list of such, or
-    ``disque://[:password@]host:port[,…]``.
+    """Parse ``host:port``, ``unix:/path``, ``dns:name:port``, ``srv:name``, a list of such, or
+    ``disque://[:password@]host:port[,…]``, ``disque+dns://[:password@]name:port[,…]``,
+    ``disque+srv://[:password@]name[,…]``.
 
     The port may be left out. Special characters of the password are %-encoded.
 
@@ -54,14 +61,21 @@ def seeds(text: str | Iterable[str]) -> Seeds:
         addresses = tuple(address(item) for item in text)
         password = None
     else:
-        if text.startswith(_SCHEME):
-            password, rest = _url(text[len(_SCHEME) :])
-        else:
-            password, rest = None, text
-        addresses = tuple(address(item) for item in rest.split(","))
+        scheme, kind = _scheme(text)
+        password, rest = _url(text.removeprefix(scheme)) if scheme else (None, text)
+        addresses = tuple(address(kind + item) for item in rest.split(","))
     if not addresses:
         raise BadAddress("There is no address of a node. Give at least one, as host:port.")
     return Seeds(addresses, password)
+
+
+def _scheme(text: str) -> tuple[str, str]:
+    """The scheme of a URL, empty for what is none, and what its addresses begin with."""
+    for kind in _LOOKUPS:
+        scheme = _SCHEME.replace("://", f"+{kind}://")
+        if text.startswith(scheme):
+            return scheme, f"{kind}:"
+    return (_SCHEME, "") if text.startswith(_SCHEME) else ("", "")
 
 
 def _url(rest: str) -> tuple[str | None, str]:
@@ -77,10 +91,17 @@ def _url(rest: str) -> tuple[str | None, str]:
 
 
 def address(text: str) -> Address:
-    """Parse ``host``, ``host:port``, ``[IPv6]:port``, or ``unix:`` followed by an absolute path.
+    """Parse ``host``, ``host:port``, ``[IPv6]:port``, ``unix:`` followed by an absolute path,
+    ``dns:name``, ``dns:name:port``, or ``srv:name``; the latter also as URLs without a password.
 
     :raises BadAddress: for anything else.
     """
+    scheme, kind = _scheme(text)
+    if kind and "@" not in text:
+        text = kind + text.removeprefix(scheme).rstrip("/")
+    kind, colon, name = text.partition(":")
+    if colon and kind in _LOOKUPS and not name.isdigit():
+        return _lookup(kind, name)
     if text.startswith(_UNIX + "/"):
         return Address(text.removeprefix(_UNIX), 0)
     if "@" in text or "//" in text:
@@ -93,6 +114,20 @@ def address(text: str) -> Address:
             " to 65535."
         )
     return Address(host, number)
+
+
+def _lookup(kind: str, name: str) -> Address:
+    """A name that stands for all nodes of a cluster."""
+    if kind == "dns":
+        found = address(name)
+        if found.path is None and not found.kind and ":" not in found.host:
+            return attrs.evolve(found, kind=kind)
+    elif _is_host(name) and not set(name) & set(":/@,"):
+        return Address(name, 0, kind)
+    raise BadAddress(
+        f"'{printable(f'{kind}:{name}')}' is not a name of nodes. Give dns:name:port, or srv:name"
+        " without a port."
+    )
 
 
 def _split(text: str) -> tuple[str, str]:

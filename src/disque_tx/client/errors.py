@@ -38,6 +38,18 @@ class CannotConnect(ClientError):
         )
 
 
+class NameNotFound(ClientError):
+    """A name that stands for the nodes of a cluster gives no address.
+
+    ``name``: the lookup. ``reason``: why, for people.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = printable(reason)
+        super().__init__(f"{name} gives no address of a node: {self.reason}.")
+
+
 class ConnectionLost(ClientError):
     """The connection to one node failed, or the node did not answer in time.
 

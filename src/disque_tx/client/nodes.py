@@ -5,6 +5,8 @@
 3. A node that failed is not tried for a time that doubles, up to a limit, with jitter: clients
    that lost the same node do not move to the next one, or come back, all at once.
 4. A node that is neither configured nor in the latest HELLO is forgotten.
+5. Names that stand for nodes are looked up when a node is to be chosen, every ten seconds, or every
+   second while no node can be used. What a name gave last counts as configured.
 """
 
 from __future__ import annotations
@@ -16,18 +18,30 @@ from random import Random
 from typing import Final
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
+from disque_tx.client.errors import (
+    CannotConnect,
+    ClientError,
+    ConnectionLost,
+    NameNotFound,
+    Refused,
+)
 from disque_tx.client.values import Hello, Job, NodeInfo
 
 _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 5.0
 _DOUBLINGS_MAX: Final = 10
+#: How often names are looked up, with nodes that can be used and without.
+_LOOKUP_S: Final = 10.0
+_LOOKUP_MIN_S: Final = 1.0
+#: How long a client without any address waits before it asks again for one.
+LOOKUP_PAUSE_S: Final = 0.2
 #: From this priority on a node is failing or leaving (client protocol, section 11).
 UNUSABLE_PRIORITY: Final = 100
 #: More than any cluster has. A server that is no Disque node might list any number.
 _NODES_MAX: Final = 1000
 #: How many delivered jobs are counted before a consumer moves to the node that created them.
 _JOBS_PER_DECISION: Final = 100
+_WITH_REASON: Final = (ConnectionLost, NameNotFound)
 #: The part of a job ID that names the node that created the job.
 _PREFIX: Final = slice(2, 10)
 
@@ -56,19 +70,60 @@ class Nodes:
     def __init__(
         self, configured: Iterable[Address], random: Random, discover: bool = True
     ) -> None:
-        self._nodes = {address: Node(address, True) for address in configured}
+        given = list(configured)
+        self._nodes = {address: Node(address, True) for address in given if not address.kind}
+        self._fixed = set(self._nodes)
+        self._lookups = tuple(address for address in given if address.kind)
+        self._looked_up_s: float | None = None
+        self._why: NameNotFound | None = None
         self._random = random
         self._discover = discover
 
     def __len__(self) -> int:
         return len(self._nodes)
 
+    def due(self, now_s: float) -> tuple[Address, ...]:
+        """The names that are to be looked up now; whoever asks does so, and reports by
+        :meth:`resolved`."""
+        if not self._lookups:
+            return ()
+        ready = any(node.retry_at_s <= now_s for node in self._nodes.values())
+        pause_s = _LOOKUP_S if ready else _LOOKUP_MIN_S
+        if self._looked_up_s is not None and now_s - self._looked_up_s < pause_s:
+            return ()
+        self._looked_up_s = now_s
+        return self._lookups
+
+    def resolved(self, found: Iterable[Address], why: NameNotFound | None) -> None:
+        """The names gave these addresses, or none of some, and ``why``; without any, those of the
+        last time stay."""
+        given = set(found)
+        self._why = why
+        if not given:
+            return
+        for address in given:
+            self._nodes.setdefault(address, Node(address, True)).configured = True
+        for address, node in list(self._nodes.items()):
+            if address not in given and address not in self._fixed:
+                node.configured = False
+                if not node.id:  # no node has ever answered there
+                    del self._nodes[address]
+
+    def shown(self) -> str:
+        """An address for messages: the best one that is known, or a name."""
+        return str(next(iter(self.addresses() or self._lookups), "no node"))
+
     def addresses(self) -> list[Address]:
         """The addresses of all known nodes, the best first."""
         return [node.address for node in sorted(self._nodes.values(), key=_priority)]
 
     def pick(self, now_s: float) -> tuple[Address, float]:
-        """The node to try next, and how many seconds to wait before that."""
+        """The node to try next, and how many seconds to wait before that.
+
+        :raises NameNotFound: no name has given an address yet.
+        """
+        if not self._nodes:
+            raise self._why or NameNotFound(self.shown(), "it is being looked up")
         ready = [node for node in self._nodes.values() if node.retry_at_s <= now_s]
         if not ready:
             soonest = min(self._nodes.values(), key=_retry_at_s)
@@ -191,7 +246,7 @@ class Search:
 
         :raises CannotConnect, Refused: when ``patience_s`` is over.
         """
-        self._tried[address] = error.reason if isinstance(error, ConnectionLost) else str(error)
+        self._tried[address] = error.reason if isinstance(error, _WITH_REASON) else str(error)
         if self._deadline_s is None:
             self._deadline_s = self._now_s() + self._patience_s
             if self._notify is not None and self._patience_s > 0:

@@ -223,10 +223,18 @@ class Dispatcher(CommandGate):
             raise CommandError("MISCONF", f"Errors writing to the AOF file: {reason}")
         if self._server.control.loading() and not command.loading:
             raise CommandError("LOADING", "Disque is loading the dataset in memory")
-        if self._server.joining and not command.loading and command.name not in _WHILE_JOINING:
-            raise CommandError(
-                "LOADING", "The processes of this daemon do not reach each other yet"
-            )
+        if self._server.waiting and not command.loading and command.name not in _WHILE_JOINING:
+            raise CommandError("LOADING", self._awaited())
+
+    def _awaited(self) -> str:
+        """What this process waits for."""
+        server = self._server
+        if server.joining:
+            return "The processes of this daemon do not reach each other yet"
+        reached = len(self._node.membership.reachable) + 1
+        return (
+            f"This node waits until it reaches {server.awaited_nodes} nodes, and reaches {reached}"
+        )
 
     def _show(self, client: Client, command: Command, argv: list[bytes]) -> None:
         line = monitor_line(client, argv, self._node.wall_us, command.name)

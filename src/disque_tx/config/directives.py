@@ -26,9 +26,18 @@ from disque_tx.config.kinds import (
     ValueKind,
     YesNo,
 )
-from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits, Prefixes
+from disque_tx.config.lists import (
+    Addresses,
+    Hosts,
+    Ip,
+    Networks,
+    OutputLimits,
+    Prefixes,
+    WaitForNodes,
+)
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
+from disque_tx.config.sources import NameServers, Sources
 from disque_tx.config.units import INT64_MAX, INT64_MIN
 from disque_tx.messages.limits import PORT_MAX, REPLICATE_MAX
 
@@ -86,6 +95,11 @@ _PORT: Final = Number("Invalid port", 0, PORT_MAX)
 # The message does not contain the URL, which may have a password in it.
 _REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
+_CLUSTER_NAME: Final = Text(
+    "A cluster-name has 1 to 64 letters, digits, dots, dashes and underscores",
+    re.compile(r"[0-9A-Za-z._-]{0,64}"),
+    optional=True,
+)
 _PATH: Final = Path("Invalid path '{}'")
 _OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
 _REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
@@ -107,6 +121,8 @@ _ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64
 _ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
 _BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
 _CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
+_INTERVAL_MESSAGE: Final = "cluster-discovery-interval must be 1 to 3600 seconds"
+_FORGET_MESSAGE: Final = "cluster-forget-after must be 0 to 31622400 seconds"
 _PROCESSES_MESSAGE: Final = f"The number of processes is 1 to {PROCESSES_MAX}, or auto"
 _AGAIN_AFTER_MESSAGE: Final = "The time until copies are made again is 0 for never, or up to a year"
 _AGAIN_RATE_MESSAGE: Final = "0 to 1000000 jobs per second can get copies again"
@@ -172,6 +188,12 @@ _TABLE: Final = (
     Directive("cluster-announce-port", _PORT),
     Directive("cluster-announce-bus-port", _PORT),
     Directive("cluster-meet-allow", Networks(), settable=True),
+    Directive("cluster-name", _CLUSTER_NAME, settable=True),
+    Directive("cluster-discovery", Sources()),
+    Directive("cluster-discovery-interval", Number(_INTERVAL_MESSAGE, 1, 3_600), settable=True),
+    Directive("cluster-discovery-nameservers", NameServers()),
+    Directive("cluster-forget-after", Number(_FORGET_MESSAGE, 0, 31_622_400), settable=True),
+    Directive("cluster-wait-for", WaitForNodes()),
     Directive("cluster-insecure", _YES_NO),
     Directive("cluster-bus-tls", _YES_NO),
     Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
@@ -219,6 +241,8 @@ GET_ORDER: Final = (
 GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
+    *("cluster-name", "cluster-discovery", "cluster-discovery-interval", "cluster-wait-for"),
+    *("cluster-discovery-nameservers", "cluster-forget-after"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
     *("replicate-again-after", "replicate-again-rate"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),

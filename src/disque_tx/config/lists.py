@@ -121,6 +121,33 @@ class Networks(ValueKind[list[str]]):
 
 
 @attrs.frozen
+class WaitFor:
+    """For how many nodes, itself included, a node waits before it serves, and for how many seconds
+    at most; 0 means not at all, and without an end."""
+
+    nodes: int = 0
+    timeout_s: int = 0
+
+
+@attrs.frozen
+class WaitForNodes(ValueKind[WaitFor]):
+    """``<nodes> [timeout]``."""
+
+    def parse(self, words: list[bytes]) -> WaitFor:
+        if len(words) not in (1, 2):
+            raise ValueError(WRONG_WORDS)
+        numbers = [parse_int(word) for word in words]
+        if not 0 <= numbers[0] <= 1_000:
+            raise ValueError("cluster-wait-for waits for 0 to 1000 nodes")
+        if not 0 <= numbers[-1] <= 86_400:
+            raise ValueError("cluster-wait-for waits for 0 to 86400 seconds")
+        return WaitFor(*numbers)
+
+    def show(self, value: WaitFor) -> bytes:
+        return b"%d %d" % (value.nodes, value.timeout_s)
+
+
+@attrs.frozen
 class OutputLimit:
     """When a client that does not read is disconnected: at once above ``hard_bytes``, or after
     ``soft_s`` seconds above ``soft_bytes``; 0 means never."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.config.lists import OutputLimit
+from disque_tx.config.lists import OutputLimit, WaitFor
 
 #: The most processes of one daemon; no host has use for more.
 PROCESSES_MAX: Final = 128
@@ -75,6 +75,12 @@ class Settings:
     cluster_announce_ip: str = ""
     cluster_announce_port: int = 0
     cluster_announce_bus_port: int = 0
+    cluster_name: str = ""
+    cluster_discovery: list[str] = attrs.Factory(list)
+    cluster_discovery_interval: int = 10
+    cluster_discovery_nameservers: list[str] = attrs.Factory(list)
+    cluster_forget_after: int = 0
+    cluster_wait_for: WaitFor = attrs.Factory(WaitFor)
     cluster_meet_allow: list[str] = attrs.Factory(list)
     cluster_insecure: bool = False
     cluster_bus_tls: bool = False

@@ -19,18 +19,20 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.forgetting import Forgetting
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Turn
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.nodes import failure, gossip
 from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
+from disque_tx.core.nodes.discovery import Discovery
 from disque_tx.core.nodes.duplicateids import has_duplicate
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links, LinkWatcher
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.exchange import Exchanges
-from disque_tx.messages.bus import Gossip, Message, NodeFailed
+from disque_tx.messages.bus import Gossip, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.bustypes import MEET, PING, PONG
 from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.messages.nodes import MEET as INTRODUCE
@@ -51,6 +53,8 @@ class Cluster:
 
     __slots__ = (
         "membership",
+        "discovery",
+        "forgetting",
         "node_timeout_ms",
         "watchers",
         "_peers",
@@ -82,6 +86,10 @@ class Cluster:
         self._peers: Peers = peers
         self._links: Links = Links(membership, outbox, random)
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
+        #: What other nodes are found without an operator.
+        self.discovery: Discovery = Discovery(membership, self._links, random)
+        #: When nodes that failed are forgotten.
+        self.forgetting: Forgetting = Forgetting()
         self._random: Callable[[], float] = random
         self._tables: Exchanges | None = tables
         self._keys: KeeperMap | None = keys
@@ -104,6 +112,7 @@ class Cluster:
         membership = self.membership
         for entry in membership.expire_handshakes(now_ms, self.node_timeout_ms):
             self._links.hang_up(entry)
+        self.discovery.tick(now_ms, self.node_timeout_ms)
         entries = list(membership.nodes.values())
         for entry in entries:
             if entry.link is None and not entry.flags & (MYSELF | NOADDR):
@@ -127,6 +136,9 @@ class Cluster:
 
     def _each_second(self, entries: list[NodeEntry]) -> None:
         now_ms = self._turn.now_ms
+        for entry in self.forgetting.due(entries, now_ms):
+            entries.remove(entry)
+            self._forget_everywhere(entry)
         quiet = gossip.longest_silent(entries, self._random)
         if quiet is not None:
             self._ping(quiet, PING)
@@ -135,6 +147,16 @@ class Cluster:
             if link is not None and entry.flags & INTRODUCE:
                 if now_ms - link.created_ms >= _MEET_AGAIN_MS:
                     self._ping(entry, MEET)
+
+    def _forget_everywhere(self, entry: NodeEntry) -> None:
+        """Forget a node that has failed for long, and have the other nodes do so."""
+        membership = self.membership
+        self.forgetting.count += 1
+        self._links.drop(entry)
+        membership.changed = True
+        membership.forgotten.age(entry.id, self._turn.now_ms)
+        for other in membership.nodes.values():
+            self._peers.tell_forgotten(other, entry.id)
 
     def _watch(self, entry: NodeEntry) -> None:
         """Ping a node that was silent, mistrust its link, then itself."""
@@ -166,6 +188,9 @@ class Cluster:
     def link_failed(self, entry: NodeEntry) -> None:
         """The link that was asked for cannot be made."""
         self._links.failed(entry, self._turn.now_ms, self.node_timeout_ms)
+        if entry.discovered and entry.flags & HANDSHAKE:
+            if self.membership.nodes.get(entry.id) is entry:
+                self._links.drop(entry)  # there is a time for the next try
 
     def link_lost(self, link: Link) -> None:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
@@ -190,7 +215,7 @@ class Cluster:
         if entry is not None:
             is_that_node = self._bind_own(link, entry, message)
         elif message.sender == self.membership.myself.id:
-            self._met_myself(link)
+            self._met_myself(link, message.epoch)
             is_that_node = False
         else:
             is_that_node = self._bind_accepted(link, message.sender)
@@ -225,9 +250,16 @@ class Cluster:
             link.peer_id = sender
         return True
 
-    def _met_myself(self, link: Link) -> None:
-        """The other end of a link to this node itself: there was no other node to meet."""
+    def _met_myself(self, link: Link, number: i64) -> None:
+        """The other end of a link to this node itself: there was no other node to meet. ``number``:
+        that of the link, by which a handshake with an address that others know is found."""
         self._links.close(link)
+        for other in list(self.membership.nodes.values()):
+            made = other.link
+            if other.discovered and made is not None and made.epoch == number:
+                other.answered_by = self.membership.myself.id
+                self._links.drop(other)
+                return
         myself = self.membership.myself
         ip = normal_ip(plain_ip(link.local_ip))
         entry = self.membership.handshake_with(ip, myself.port, myself.bus_port)
@@ -254,6 +286,10 @@ class Cluster:
     def failed(self, message: NodeFailed) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""
         self._heartbeats.failed(message, self._turn.now_ms)
+
+    def forgotten(self, message: NodeForgotten) -> None:
+        """A FORGET that :meth:`bind` let through (section 21.10)."""
+        self._heartbeats.forgotten(message, self._turn.now_ms, self.forgetting)
 
     # -- what operators ask for --------------------------------------------------------------
 

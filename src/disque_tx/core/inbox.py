@@ -31,6 +31,7 @@ from disque_tx.messages.bus import (
     JobsMessage,
     Message,
     NodeFailed,
+    NodeForgotten,
     QueryMessage,
     QueueSignal,
 )
@@ -39,6 +40,7 @@ from disque_tx.messages.bustypes import (
     DEMAND,
     ENQUEUE,
     FAIL,
+    FORGET,
     GOTACK,
     GOTJOB,
     HOLDERS,
@@ -115,6 +117,7 @@ class Inbox:
             **dict.fromkeys((QUERY, REPORT), self._questioned),
             **dict.fromkeys((KEY_RESERVE, KEY_ANSWER, KEY_COPY, KEY_CHECK), self._about_keys),
             FAIL: self._failed,
+            FORGET: self._forgotten,
         }
 
     def receive(self, link: Link, message: Message) -> None:
@@ -203,6 +206,11 @@ class Inbox:
         """FAIL."""
         assert isinstance(message, NodeFailed)
         self._cluster.failed(message)
+
+    def _forgotten(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """FORGET."""
+        assert isinstance(message, NodeForgotten)
+        self._cluster.forgotten(message)
 
     # -- without objects ---------------------------------------------------------------------
 

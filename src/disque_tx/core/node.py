@@ -87,6 +87,7 @@ class Node:
         self.federation = Federation(state, self.delivery, arrivals, self.acks, self.demanding)
         self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
         self.healing = Healing(state, self.delivery, arrivals, self.replication, self.acks)
+        self.cluster.forgetting.copies_pending = self.healing.copies_pending
         self.cluster.watchers = [self.demanding.receivers, self.supplying, self.healing]
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self.recurring = Recurring(state, self._adding)

@@ -106,7 +106,7 @@ class Lifecycle:
         if error is not None:
             self._host.start_failed(error)
             return
-        self._server.degraded = self._server.joining
+        self._server.degraded = self._server.waiting
         self._host.prepare(self._prepared)
 
     def _prepared(self, error: Exception | None) -> None:

@@ -160,7 +160,7 @@ class PeriodicWork:
         log = self._log
         if log is not None:
             log.tick()
-            server.degraded = bool(log.loading or log.write_error or server.joining)
+            server.degraded = bool(log.loading or log.write_error or server.waiting)
 
     def _keep_tables(self) -> None:
         """Drop what was deleted long ago from the shared tables, and save what has changed."""

@@ -17,6 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from disque_tx.messages.bustypes import (
     BULK,
     FAIL,
+    FORGET,
     REPLJOB,
 )
 from disque_tx.messages.records import JobRecord
@@ -38,10 +39,10 @@ class Message:
     ``bus_port``: where others should connect to the sender, empty and 0 when that is the address it
     connects from and ``port`` + 10000. ``epoch`` and ``serial``: the number of the sender's
     connection, and the sequence number, on that connection, of a message that must not be processed
-    twice; 0 when it is not numbered. ``features``: in PING, PONG and MEET, what the sender can do.
-    The original leaves ``ip`` to ``features`` zero, and ignores them. ``signer``: the sender who
-    signed it, if one did. ``encoded``: its bytes, once they were needed; a message that was sent
-    does not change.
+    twice; 0 when it is not numbered. ``features``: in PING, PONG and MEET, what the sender can do;
+    ``cluster``: the marks of its cluster (see ``core.admission.clustername``). The original leaves
+    ``ip`` to ``cluster`` zero, and ignores them. ``signer``: the sender who signed it, if one did.
+    ``encoded``: its bytes, once they were needed; a message that was sent does not change.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class Message:
         "epoch",
         "serial",
         "features",
+        "cluster",
         "clock_ms",
         "signer",
         "encoded",
@@ -71,6 +73,7 @@ class Message:
         self.epoch: i64 = 0
         self.serial: i64 = 0
         self.features: i64 = 0
+        self.cluster: i64 = 0
         self.clock_ms: i64 = 0
         self.signer: Sender | None = None
         self.encoded: bytes = b""
@@ -115,6 +118,17 @@ class NodeFailed(Message):
 
     def __init__(self, about: bytes) -> None:
         super().__init__(FAIL)
+        self.about: bytes = about
+
+
+@mypyc_attr(acyclic=True)
+class NodeForgotten(Message):
+    """FORGET. ``about``: ID of a node that had failed for long."""
+
+    __slots__ = ("about",)
+
+    def __init__(self, about: bytes) -> None:
+        super().__init__(FORGET)
         self.about: bytes = about
 
 

@@ -21,6 +21,7 @@ CAN_LOADED: Final = 128
 CAN_REPAIR: Final = 256
 CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
+CAN_NAME: Final = 2048
 CAN_HEAL: Final = 4096
 ALL_FEATURES: Final = (
     CAN_TABLES
@@ -32,6 +33,7 @@ ALL_FEATURES: Final = (
     | CAN_REPAIR
     | CAN_ASK
     | CAN_DEMAND
+    | CAN_NAME
     | CAN_HEAL
 )
 
@@ -71,6 +73,8 @@ QUERY: Final = 44
 REPORT: Final = 45
 #: Demand that stands until it changes: see ``messages.demands``.
 DEMAND: Final = 46
+#: A node that had failed for long is forgotten.
+FORGET: Final = 47
 #: Copies that are made again: see ``messages.holders``.
 HOLDERS: Final = 48
 
@@ -115,6 +119,7 @@ TYPES: Final = (
     MessageType(QUERY, "QUERY", CAN_QUERY),
     MessageType(REPORT, "REPORT", CAN_QUERY),
     MessageType(DEMAND, "DEMAND", CAN_DEMAND),
+    MessageType(FORGET, "FORGET", CAN_NAME),
     MessageType(HOLDERS, "HOLDERS", CAN_HEAL),
 )
 #: Those of the original, by number.

@@ -1,5 +1,5 @@
 """The holders of one job, as the node that makes copies again sends them (cluster protocol, section
-21.9)."""
+21.11)."""
 
 from __future__ import annotations
 

@@ -49,6 +49,8 @@ class NodeEntry:
     ``contested``: it does so now (see ``duplicateids``). ``newest_link``: the number that it gave
     of the latest link that it made to this node. ``clock_ms``: what its wall clock showed when the
     steady clock was zero, in unix milliseconds; ``clock_seen_ms``: when that was seen, 0 for never.
+    ``discovered``: a handshake that discovery has begun; ``answered_by``: ID of the node that
+    answered it, but is in the table already, or of another cluster.
     """
 
     __slots__ = (
@@ -77,6 +79,8 @@ class NodeEntry:
         "newest_link",
         "clock_ms",
         "clock_seen_ms",
+        "discovered",
+        "answered_by",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -105,6 +109,8 @@ class NodeEntry:
         self.newest_link: i64 = 0
         self.clock_ms: i64 = 0
         self.clock_seen_ms: i64 = 0
+        self.discovered: bool = False
+        self.answered_by: bytes = b""
 
     @property
     def connected(self) -> bool:

@@ -12,8 +12,9 @@ import attrs
 
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.errors import BadAddress, printable
+from disque_tx.client.errors import BadAddress, NameNotFound, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.client.resolving import expanded
 from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
 
@@ -218,14 +219,16 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
     """
     try:
         found = seeds(servers)
+        addresses = tuple(dict.fromkeys(expanded(found.addresses)))
     except BadAddress as error:
         raise BadOption(f"The option disque.servers is not understood. {error}") from None
+    except NameNotFound as error:
+        raise BadOption(f"The option disque.servers cannot be used. {error}") from None
     if found.password is not None:
         raise BadOption(
             "The option disque.servers must not contain a password, as Spark shows it in plans. Set"
             " disque.password, which Spark does not show."
         )
-    addresses = tuple(dict.fromkeys(found.addresses))
     return Cluster(addresses, ConnectionOptions(password, tls, _TIMEOUT_S))
 
 

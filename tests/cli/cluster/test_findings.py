@@ -37,6 +37,22 @@ class FindingsTests(SynchronousTestCase):
         self.assertTrue(finding.advice)
         self.assertEqual(problem, is_problem(finding))
 
+    def test_cluster_names(self) -> None:
+        """Nodes with different names cannot be introduced to each other."""
+        views = [
+            node_view(1, node(2), cluster_name="shop"),
+            node_view(2, node(1), cluster_name=""),
+        ]
+        self.only("different values of cluster-name: none, shop", *views)
+
+    def test_discovery(self) -> None:
+        """A source that finds no nodes is a problem, with its reason; addresses that are ignored
+        are worth a note."""
+        error = "dns:n.example: no name server answers"
+        self.only(f"finds no nodes by {error}", node_view(1, discovery_error=error))
+        view = node_view(1, discovery_error="", discovery_addresses_ignored="7")
+        self.only("ignores 7 addresses", view, problem=False)
+
     def test_healthy(self) -> None:
         """A healthy cluster has no findings."""
         self.assertEqual([], found(node_view(1, node(2)), node_view(2, node(1))))

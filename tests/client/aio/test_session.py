@@ -16,9 +16,10 @@ from disque_tx.client import (
     OutcomeUnknown,
     ScanInterrupted,
 )
-from disque_tx.client.aio import Disque
+from disque_tx.client.aio import Disque, session
 from disque_tx.client.values import Job
 from tests.client.blocking.test_session import ADDED, LEAVING, PONG
+from tests.client.lookups import NAME, Lookups
 from tests.client.scripted import (
     EVERY_OPTION,
     EVERY_WORD,
@@ -131,6 +132,42 @@ class ConnectingTests(AsyncTestCase):
 
         self.assertEqual(list(range(100)), self.run_client(many, node))
         self.assertEqual(1, node.connections)
+
+
+class NameTests(AsyncTestCase):
+    """A name stands for the nodes of a cluster."""
+
+    def test_moved(self) -> None:
+        """The client waits until the name gives an address, and finds nodes at new addresses by
+        it."""
+        before, after = self.node(PING=PONG), self.node(NODE_IDS[1], PING=PONG)
+        lookups = Lookups()
+        self.patch(session, "resolve", lookups)
+
+        async def use() -> None:
+            async with Disque([NAME]) as client:
+                waiting = asyncio.ensure_future(client.ping())
+                while not lookups.count:
+                    await asyncio.sleep(0)
+                lookups.listed = [before.address]
+                await waiting
+                before.close()
+                lookups.listed = [after.address]
+                await client.ping()
+                self.assertEqual(after.address, str(await client.address()))
+
+        asyncio.run(use())
+
+    def test_unknown(self) -> None:
+        """A name that gives no address for ``patience_s`` is an error with the reason."""
+        self.patch(session, "resolve", Lookups())
+
+        async def use() -> None:
+            async with Disque([NAME], patience_s=0) as client:
+                await client.ping()
+
+        error = self.assertRaises(CannotConnect, asyncio.run, use())
+        self.assertEqual({NAME: "there is no such name"}, error.tried)
 
 
 class FailoverTests(AsyncTestCase):

@@ -17,6 +17,8 @@ from disque_tx.client import (
     Refused,
     ScanInterrupted,
 )
+from disque_tx.client.blocking import session
+from tests.client.lookups import NAME, Lookups
 from tests.client.scripted import (
     HANG_UP,
     JOB_ID,
@@ -163,6 +165,50 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual(0, os.waitpid(child, 0)[1])
         client.ping()
         self.assertEqual(2, node.connections)
+
+
+class NameTests(SessionTestCase):
+    """A name stands for the nodes of a cluster."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.lookups = Lookups()
+        self.patch(session, "resolve", self.lookups)
+
+    def test_unknown(self) -> None:
+        """A name that gives no address for ``patience_s`` is an error with the reason; one that
+        gives some meanwhile is used."""
+        client = self.client(NAME, patience_s=5)
+        error = self.assertRaises(CannotConnect, client.ping)
+        self.assertEqual({NAME: "there is no such name"}, error.tried)
+        self.assertTrue(5 <= self.time.s - 1000 < 6)
+        self.assertTrue(4 <= self.lookups.count <= 7)
+        node = self.node(PING=PONG)
+        later = self.client(NAME, patience_s=5)
+        self.patch(self.time, "sleep", lambda seconds: None)
+        self.lookups.listed = [node.address]
+        later.ping()
+
+    def test_moved(self) -> None:
+        """When all nodes have other addresses, the client finds them by the name."""
+        before, after = self.node(PING=PONG), self.node(NODE_IDS[1], PING=PONG)
+        self.lookups.listed = [before.address]
+        client = self.client(NAME)
+        client.ping()
+        before.close()
+        self.lookups.listed = [after.address]
+        client.ping()
+        self.assertEqual(after.address, str(client.address()))
+
+    def test_new_nodes(self) -> None:
+        """Nodes that the name does not list are used if the cluster has them."""
+        first, second = self.cluster(2, PING=PONG)
+        self.lookups.listed = [first.address]
+        client = self.client(NAME)
+        client.ping()
+        first.close()
+        client.ping()
+        self.assertEqual(second.address, str(client.address()))
 
 
 class CurrentNodeTests(SessionTestCase):

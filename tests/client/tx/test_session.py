@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from random import Random
 from typing import Any
+
+from twisted.internet.defer import maybeDeferred
 
 from disque_tx.client import (
     AuthenticationRefused,
@@ -19,7 +22,9 @@ from disque_tx.client import (
     ScanInterrupted,
 )
 from disque_tx.client.errors import ConnectionLost
+from disque_tx.client.tx import backoff
 from tests.client.blocking.test_session import ADDED, LEAVING, PONG
+from tests.client.lookups import NAME, Lookups
 from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, NODE_IDS, array, bulk, job
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
@@ -208,6 +213,56 @@ class ConnectingTests(NetworkTestCase):
         client = self.client(node)
         self.assertEqual("PONG", self.result(client.ping()))
         self.assertEqual([node.address], [str(a) for a in self.result(client._session.addresses())])
+
+
+class NameTests(NetworkTestCase):
+    """A name stands for the nodes of a cluster."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.lookups = Lookups()
+        self.patch(backoff, "resolve", self.lookups)
+        self.patch(
+            backoff, "deferToThreadPool", lambda _reactor, _pool, *call: maybeDeferred(*call)
+        )
+        self.network.getThreadPool = lambda: None  # type: ignore[attr-defined]
+
+    def named(self, **options: Any) -> DisqueClient:
+        """A client of the name."""
+        client = DisqueClient([NAME], reactor=self.network, random=Random(1), **options)
+        self._clients.append(client)
+        return client
+
+    def test_unknown(self) -> None:
+        """A name that gives no address for ``patience_s`` is an error with the reason; a request
+        that is cancelled meanwhile, or whose client is closed, does not wait."""
+        client = self.named(patience_s=5)
+        ping, cancelled = client.ping(), client.ping()
+        self.pass_s(4)
+        self.assertNoResult(ping)
+        cancelled.cancel()
+        error = self.failure(ping, CannotConnect, 2)
+        self.assertEqual({NAME: "there is no such name"}, error.tried)
+        self.failureResultOf(cancelled)
+        waiting = client.ping()
+        client.close()
+        self.failure(waiting, ConnectionLost)
+
+    def test_moved(self) -> None:
+        """A request waits until the name gives an address; when all nodes have other addresses, the
+        client finds them by the name."""
+        before, after = self.node(PING=PONG), self.node(NODE_IDS[1], PING=PONG)
+        client = self.named()
+        ping = client.ping()
+        self.pass_s(1)
+        self.lookups.listed = [before.address]
+        self.pass_s(2)
+        self.successResultOf(ping)
+        before.die()
+        self.lookups.listed = [after.address]
+        ping = client.ping()
+        self.pass_s(3)
+        self.successResultOf(ping)
 
 
 class RepeatingTests(NetworkTestCase):

@@ -11,7 +11,7 @@ from tests.commands.desk import DeskCase
 from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
-OPTIONAL = ["Commandstats", "Cluster", "Copies", "Eventlog", "Listening", "Policies"]
+OPTIONAL = ["Commandstats", "Cluster", "Copies", "Discovery", "Eventlog", "Listening", "Policies"]
 OPTIONAL += ["Processes", "Protocols", "Schedules"]
 
 
@@ -150,11 +150,32 @@ class InfoTests(DeskCase):
         expected |= {"jobs_waiting_for_copies": "1", "leaving": "yes"}
         self.assertEqual(expected, self.fields(b"jobs"))
 
+    def test_discovery(self) -> None:
+        """What the sources of addresses answer is shown source by source, with the reason of one
+        that fails."""
+        discovery = self.node.cluster.discovery
+        discovery.found("dns:n.example", [(b"10.0.0.2", 7711, 0)], self.node.now_ms)
+        discovery.failed("file:/nodes", "line 3: 'a b' is not a host")
+        fields = self.fields(b"discovery")
+        self.assertEqual(("2", "1"), (fields["discovery_sources"], fields["discovery_addresses"]))
+        self.assertEqual("file:/nodes: line 3: 'a b' is not a host", fields["discovery_error"])
+        self.assertEqual(
+            "addresses=1,failures=0,answered_seconds_ago=0,source=dns:n.example",
+            fields["discovery_source_0"],
+        )
+        failing = "addresses=0,failures=1,answered_seconds_ago=-1,source=file:/nodes"
+        self.assertEqual(failing, fields["discovery_source_1"])
+
     def test_cluster(self) -> None:
         """Refused and ignored messages on the bus are counted, in addition to the original's
         fields."""
         self.membership.messages_ignored, self.membership.meets_refused = 7, 8
+        self.membership.cluster_name.set(b"shop", 0)
+        self.membership.cluster_name.refused = 9
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
+        self.node.cluster.forgetting.count = 4
+        expected |= {"cluster_nodes_forgotten": "4"}
+        expected |= {"cluster_name": "shop", "cluster_names_refused": "9"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
         expected |= {"cluster_twins": "0", "cluster_twin_messages": "0"}
         expected |= {"cluster_clock_ahead_seconds": "0.000", "cluster_clocks_apart": "0"}

@@ -1,4 +1,4 @@
-"""Copies of jobs are made again when their holders are lost (cluster protocol, section 21.9)."""
+"""Copies of jobs are made again when their holders are lost (cluster protocol, section 21.11)."""
 
 from __future__ import annotations
 

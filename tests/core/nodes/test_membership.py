@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.admission.forgetting import BLACKLIST_MS
 from disque_tx.core.nodes.membership import (
-    BLACKLIST_MS,
     Membership,
     membership_from_file,
     priority,

@@ -15,6 +15,7 @@ from disque_tx.client.options import TLS
 from disque_tx.integrations.celery.options import (
     BadBrokerOption,
     broker_options,
+    connection_url,
     without_password,
 )
 
@@ -28,6 +29,17 @@ class UrlTests(SynchronousTestCase):
         self.assertEqual((Address("a", 1), Address("b", 2)), found.seeds.addresses)
         self.assertEqual("p@ss", found.seeds.password)
         self.assertIsNone(found.tls)
+
+    def test_names(self) -> None:
+        """A URL may name the cluster instead of its nodes; kombu passes what it leaves of that."""
+        for url, expected in (
+            ("disque+dns://:pw@n.example:1//", Address("n.example", 1, "dns")),
+            ("disque+srv://_d._tcp.example", Address("_d._tcp.example", 0, "srv")),
+        ):
+            passed = connection_url(Connection(url))
+            for form in (url, passed):
+                self.assertEqual((expected,), broker_options(form, {}).seeds.addresses)
+        self.assertEqual("pw", broker_options("dns://:pw@n.example", {}).seeds.password)
 
     def test_default(self) -> None:
         """Without a node, it is the one on this machine."""

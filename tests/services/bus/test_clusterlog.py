@@ -138,10 +138,29 @@ class ClusterLogTests(NodeCase):
         self.assertTrue(line.startswith("No node answered at 10.0.0.3:7711. "), line)
         self.assertEqual([], self.log_lines(0))
 
+    def test_tried_by_discovery(self) -> None:
+        """Addresses that discovery tries again and again do not fill the log."""
+        entry = self.greeted(15_001)
+        entry.discovered = True
+        self.log_lines(0)
+        self.membership.remove(entry)
+        self.assertEqual([], self.log_lines(0))
+
     def test_known_after_all(self) -> None:
         """A handshake that reached a known node is not logged as failed."""
         self.membership.remove(self.greeted(500))
         self.assertEqual([], self.log_lines(0))
+
+    def test_other_cluster(self) -> None:
+        """A node of another cluster is named once a minute, with its address and the reason."""
+        for seconds in (0, 59, 60):
+            self.node.begin(1_000 + seconds * 1_000, self.node.wall_us)
+            self.membership.cluster_name.refuse(b"e" * 40, b"10.0.0.9")
+            self.lines.clear()
+            self.cluster_log.update()
+            start = f"Cluster bus, node {'e' * 40} at 10.0.0.9: refused, because it has another"
+            expected = [] if seconds == 59 else [start]
+            self.assertEqual(expected, [line[: len(start)] for line in self.lines])
 
 
 class StrangerLogTests(NodeCase):

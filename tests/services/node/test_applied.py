@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from disque_tx.core.admission.clustername import name_mark
 from disque_tx.services.node.applied import APPLY, apply_all
+from disque_tx.services.node.identity import password_mark
 from tests.services.nodebench import NodeCase
 
 
@@ -41,6 +43,21 @@ class AppliedTests(NodeCase):
         myself = self.node.membership.myself
         self.assertEqual(b"192.0.2.1", self.node.membership.announced_ip)
         self.assertEqual((b"192.0.2.1", 8000, 8001), (myself.ip, myself.port, myself.bus_port))
+
+    def test_cluster_name(self) -> None:
+        """The name of the cluster marks what is sent to strangers; the password does with discovery
+        only, where it counts also when it is changed."""
+        settings, kept = self.settings, self.node.membership.cluster_name
+        settings.cluster_name, settings.requirepass = "shop", b"secret"
+        apply_all(settings, self.server, self.log)
+        self.assertEqual((b"shop", name_mark(b"shop") << 16), (kept.name, kept.mark))
+        settings.cluster_discovery = ["static:10.0.0.1"]
+        APPLY["requirepass"](settings, self.server, self.log)
+        mark = password_mark(b"secret", b"shop")
+        self.assertEqual(name_mark(b"shop") << 16 | mark, kept.mark)
+        self.assertEqual((True, 0), (0 < mark < 1 << 16, password_mark(b"", b"shop")))
+        self.assertNotEqual(mark, password_mark(b"other", b"shop"))
+        self.assertNotEqual(mark, password_mark(b"secret", b"stage"))
 
     def test_ports(self) -> None:
         """By default other nodes are sent the port on which this node listens."""

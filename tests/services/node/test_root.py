@@ -11,6 +11,7 @@ from typing import Any
 from twisted.internet import endpoints
 from twisted.internet.defer import Deferred, succeed
 
+from disque_tx.config.lists import WaitFor
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
 from disque_tx.services.node.identity import new_node_id
@@ -56,6 +57,19 @@ class StartTests(RootCase):
         self.assertFalse(root.server.degraded)
         self.assertIn("# Server started, Disque version 1.0-rc1", self.logged())
         self.assertIn("* The server is now ready to accept connections at ", self.logged())
+
+    def test_waits_for_nodes(self) -> None:
+        """A node that waits for others is started, but serves no clients, and says so to those who
+        ask about its health; the addresses of others are looked up meanwhile."""
+        self.settings.cluster_wait_for = WaitFor(2)
+        self.settings.cluster_discovery = ["static:192.0.2.1:7711"]
+        root = self.started()
+        self.assertIn(b"-LOADING", self.ask(self.dial(), "QLEN q"))
+        view = root.plugin_host.view
+        self.assertFalse(view.health().started)
+        self.assertEqual("1", view.info()["discovery_addresses"])
+        root.server.awaited_nodes = 0
+        self.assertTrue(view.health().started)
 
     def test_info_listening(self) -> None:
         """INFO shows where the node listens, in a section that the original does not have."""

@@ -1,4 +1,4 @@
-"""HOLDERS as bytes (cluster protocol, section 21.9)."""
+"""HOLDERS as bytes (cluster protocol, section 21.11)."""
 
 from __future__ import annotations
 

@@ -248,14 +248,16 @@ class HeaderTests(SynchronousTestCase):
         message = from_me(JobSignal(ENQUEUE, JOB_ID, 5))
         message.ip, message.bus_port = b"192.0.2.7", 17_000
         message.epoch, message.serial, message.features = 2**63 - 1, 258, 2**32 - 2
+        message.cluster = 0xA1B2_C3D4_E5F6
         return message
 
     def test_places(self) -> None:
-        """Address, bus port, epoch, serial and features are where other nodes of this
-        implementation expect them."""
+        """Address, bus port, epoch, serial, features and the marks of the cluster are where other
+        nodes of this implementation expect them."""
         data = encode(self.numbered())
         self.assertEqual(b"192.0.2.7" + bytes(37), data[56:102])
-        self.assertEqual(struct.pack(">HQQI12x", 17_000, 2**63 - 1, 258, 2**32 - 2), data[102:136])
+        self.assertEqual(struct.pack(">HQQI8x", 17_000, 2**63 - 1, 258, 2**32 - 2), data[102:132])
+        self.assertEqual((b"\xa1\xb2\xc3\xd4", b"\xe5\xf6"), (data[132:136], data[142:144]))
 
     def test_come_back(self) -> None:
         """Another node of this implementation gets all of them."""

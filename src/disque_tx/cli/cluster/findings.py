@@ -117,6 +117,18 @@ def _versions(survey: Survey) -> Iterator[Finding]:
         yield Finding(_PROBLEM, "cluster", f"versions differ: {asked}", "Upgrade the older nodes.")
 
 
+def _names(survey: Survey) -> Iterator[Finding]:
+    names = {view.info.get("cluster_name", "") for view in survey.views.values()}
+    if len(names) > 1:
+        listed = ", ".join(sorted(printable(name) or "none" for name in names))
+        yield Finding(
+            _PROBLEM,
+            "cluster",
+            f"the nodes have different values of cluster-name: {listed}",
+            "Set one name on all nodes: those of another name refuse to introduce each other.",
+        )
+
+
 # -- each node -----------------------------------------------------------------------------------
 
 _BAD_FLAGS: Final = {
@@ -179,6 +191,25 @@ def _duplicate_ids(view: SurveyedNode) -> Iterator[Finding]:
             what,
             "A nodes file was copied: stop the copy, remove"
             " its nodes file and its log, start it again.",
+        )
+
+
+def _discovery(view: SurveyedNode) -> Iterator[Finding]:
+    error = view.info.get("discovery_error", "")
+    if error:
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            f"finds no nodes by {printable(error)}",
+            "Correct cluster-discovery, the name or the file. Known nodes stay members, but new"
+            " ones, and those with new addresses, are not found.",
+        )
+    if view.number("discovery_addresses_ignored"):
+        yield Finding(
+            _NOTE,
+            view.address,
+            f"ignores {view.number('discovery_addresses_ignored')} addresses that discovery found",
+            "They are more than 1,000, or no addresses of nodes: correct the name or the file.",
         )
 
 
@@ -269,11 +300,13 @@ _OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
     _disagreements,
     _clocks,
     _versions,
+    _names,
 )
 _OF_EACH: Final[tuple[Callable[[SurveyedNode], Iterator[Finding]], ...]] = (
     _flags,
     _bus,
     _duplicate_ids,
+    _discovery,
     _leaving,
     _copies,
     _original,

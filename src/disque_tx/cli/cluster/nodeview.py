@@ -27,8 +27,9 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 class SurveyedNode:
     """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
     in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening, Cluster and
-    Copies where these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its
-    first queues are paused. ``clock_s``: how far its clock is ahead of this machine's."""
+    Copies and Discovery where these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how
+    many of its first queues are paused. ``clock_s``: how far its clock is ahead of this machine's.
+    """
 
     address: str
     id: str
@@ -95,7 +96,7 @@ def view(node: Disque, now_s: Callable[[], float] = time.time) -> SurveyedNode:
 
 def _info(node: Disque) -> dict[str, str]:
     """INFO, and the sections that are only shown by name."""
-    sections = (None, "eventlog", "listening", "cluster", "copies")
+    sections = (None, "eventlog", "listening", "cluster", "copies", "discovery")
     return {name: value for section in sections for name, value in node.info(section).items()}
 
 

@@ -29,12 +29,14 @@ from disque_tx.client.errors import (
     ConnectionLost,
     Leaving,
     Loading,
+    NameNotFound,
     OutcomeUnknown,
 )
-from disque_tx.client.nodes import Nodes, Search
+from disque_tx.client.nodes import LOOKUP_PAUSE_S, Nodes, Search
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
+from disque_tx.client.resolving import resolve
 from disque_tx.client.steps import tracing
 
 _T = TypeVar("_T")
@@ -249,7 +251,12 @@ class AsyncSession:
         while True:
             address = self._current
             if address is None:
-                address, wait_s = self._nodes.pick(self.now_s())
+                try:
+                    address, wait_s = await self._pick()
+                except NameNotFound as error:
+                    search.failed(error.name, error)
+                    await asyncio.sleep(LOOKUP_PAUSE_S)
+                    continue
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
             try:
@@ -266,6 +273,13 @@ class AsyncSession:
             if self._current is None:
                 self._current = address
             return connection
+
+    async def _pick(self) -> tuple[Address, float]:
+        """See :meth:`Nodes.pick`; names that stand for nodes are looked up first, if it is time."""
+        due = self._nodes.due(self.now_s())
+        if due:
+            self._nodes.resolved(*await asyncio.to_thread(resolve, due))
+        return self._nodes.pick(self.now_s())
 
     async def _shared_connection(self, address: Address) -> NodeConnection:
         connection = self._shared.get(address)

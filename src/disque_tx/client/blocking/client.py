@@ -28,7 +28,8 @@ class Disque(ImmediateMethods, Batches[TakenJob], Commands[TakenJob]):
     that is lost, leaves, or does not answer in time. May be shared by threads.
 
     ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
-    ``disque://[:password@]host:port[,…]``.
+    ``disque://[:password@]host:port[,…]``; or the name of a cluster, whose addresses are looked up
+    when a node is chosen: ``disque+dns://[:password@]name:port``, ``disque+srv://[:password@]name``.
     ``timeout_s``: for connecting, and for a reply, on top of the time the request itself may wait.
     ``patience_s``: how long a request looks for a node that answers. ``discover``: use the nodes
     listed by HELLO too; the default is yes, but no with TLS, whose ports HELLO does not list.

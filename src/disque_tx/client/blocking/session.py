@@ -26,13 +26,15 @@ from disque_tx.client.errors import (
     ConnectionLost,
     Leaving,
     Loading,
+    NameNotFound,
     OutcomeUnknown,
     Refused,
 )
-from disque_tx.client.nodes import Nodes, Search
+from disque_tx.client.nodes import LOOKUP_PAUSE_S, Nodes, Search
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
+from disque_tx.client.resolving import resolve
 from disque_tx.client.steps import tracing
 
 _T = TypeVar("_T")
@@ -181,6 +183,7 @@ class BlockingSession:
 
     def servers(self) -> Servers:
         """Pipelined connections to the nodes that are known now, none of them open yet."""
+        self._look_up()
         with self._lock:
             return Servers(self._nodes.addresses(), self._options)
 
@@ -212,7 +215,12 @@ class BlockingSession:
         """
         moved = False
         while True:
-            address = self._current or self._pick()
+            try:
+                address = self._current or self._pick()
+            except NameNotFound as error:
+                search.failed(error.name, error)
+                self._sleep(LOOKUP_PAUSE_S)
+                continue
             connection = self._idle_connection(address, fresh)
             if connection is not None:
                 # :meth:`request_at` may have opened it to a node that is not the current one.
@@ -234,7 +242,17 @@ class BlockingSession:
                 self._current = address
             return connection
 
+    def _look_up(self) -> None:
+        """Look up the names that stand for nodes, if it is time."""
+        with self._lock:
+            due = self._nodes.due(self.now_s())
+        if due:
+            found, why = resolve(due)
+            with self._lock:
+                self._nodes.resolved(found, why)
+
     def _pick(self) -> Address:
+        self._look_up()
         with self._lock:
             address, wait_s = self._nodes.pick(self.now_s())
         if wait_s > 0:

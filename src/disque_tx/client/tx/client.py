@@ -81,7 +81,8 @@ class DisqueClient(TwistedMethods, Iteration[TakenJob], Commands[TakenJob]):
     time; they share connections.
 
     ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
-    ``disque://[:password@]host:port[,…]``.
+    ``disque://[:password@]host:port[,…]``; or the name of a cluster, whose addresses are looked up
+    when a node is chosen: ``disque+dns://[:password@]name:port``, ``disque+srv://[:password@]name``.
     ``reactor``: the global one by default. ``timeout_s``: for connecting, and for a reply, on top
     of the time the request itself may wait. ``patience_s``: how long a request looks for a node
     that answers. ``discover``: use the nodes listed by HELLO too; the default is yes, but no with

@@ -21,13 +21,15 @@ from disque_tx.client.errors import (
     ConnectionLost,
     Leaving,
     Loading,
+    NameNotFound,
     OutcomeUnknown,
 )
-from disque_tx.client.nodes import Nodes, Search
+from disque_tx.client.nodes import LOOKUP_PAUSE_S, Nodes, Search
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
 from disque_tx.client.steps import tracing
+from disque_tx.client.tx.backoff import Backoff, look_up
 from disque_tx.client.tx.calls import WAITING, Call, spanned, value_of
 from disque_tx.client.tx.connection import Connection
 from disque_tx.client.tx.pool import UNUSED, ConnectionPool, WaitQueue
@@ -66,7 +68,7 @@ class TwistedSession:
         self._open: dict[Connection, None] = {}
         self._current: ConnectionPool | None = None
         self._wait_queue = WaitQueue(connections_max, reactor, self._waited_too_long)
-        self._backing_off: dict[Call[Any], Any] = {}
+        self._backoff = Backoff(reactor)
         self._closing = False
         self._notified = False
 
@@ -110,18 +112,24 @@ class TwistedSession:
         elif self._current is not None:
             pool = self._current
         else:
-            address, wait_s = self._nodes.pick(self.now_s())
+            look_up(self._reactor, self._nodes, self.now_s())
+            try:
+                address, wait_s = self._nodes.pick(self.now_s())
+            except NameNotFound as error:
+                self._backoff.wait(call, LOOKUP_PAUSE_S, self._unresolved, error)
+                return
             if wait_s > 0:
-                self._backing_off[call] = self._reactor.callLater(
-                    wait_s, self._backoff_over, call, address
-                )
+                self._backoff.wait(call, wait_s, self._backoff_over, address)
                 return
             pool = self._current = self._pool_at(address)
         self._send(call, pool)
 
+    def _unresolved(self, call: Call[Any], error: NameNotFound) -> None:
+        """There was no address; by now there may be one."""
+        self._retry(call, error.name, error)
+
     def _backoff_over(self, call: Call[Any], address: Address) -> None:
         """Use the node that was chosen before the backoff, unless there is a current one again."""
-        del self._backing_off[call]
         if self._current is None:
             self._current = self._pool_at(address)
         self._dispatch(call)
@@ -145,9 +153,7 @@ class TwistedSession:
     def cancelled(self, call: Call[Any]) -> None:
         """Called by a call when the program cancels it."""
         self._wait_queue.remove(call)
-        timer = self._backing_off.pop(call, None)
-        if timer is not None:
-            timer.cancel()
+        self._backoff.remove(call)
         if call.carrier is not None:
             call.carrier.abandon(call)
 
@@ -322,11 +328,8 @@ class TwistedSession:
     def close(self) -> Deferred[None]:
         """Close all connections; unanswered calls fail. Fires when they are closed."""
         self._closing = True
-        for call in [*self._wait_queue.drain(), *self._backing_off]:
-            timer = self._backing_off.pop(call, None)
-            if timer is not None:
-                timer.cancel()
-            call.fail(ConnectionLost(str(self._nodes.addresses()[0]), _CLOSED, sent=False))
+        for call in [*self._wait_queue.drain(), *self._backoff.drain()]:
+            call.fail(ConnectionLost(self._nodes.shown(), _CLOSED, sent=False))
         closed = [connection.close(_CLOSED) for connection in list(self._open)]
         self._closing = False
         self._current = None

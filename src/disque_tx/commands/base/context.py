@@ -113,8 +113,9 @@ class Server:
     ``registry``: the commands in force. ``paused_until_ms``: CLIENT PAUSE, on the node's steady
     clock; 0 when not paused. ``password_required``: clients must give a password.
     ``eviction_allowed``: ``maxmemory-policy`` is not noeviction. ``joining``: this process does not
-    reach the others of its daemon yet, so jobs could get too few copies. ``degraded``: the log is
-    being loaded or cannot be written, or the process is joining, so commands must check that.
+    reach the others of its daemon yet, so jobs could get too few copies. ``awaited_nodes``: it
+    serves nobody until it reaches this number of nodes, 0 for any. ``degraded``: the log is being
+    loaded or cannot be written, or one of these holds, so commands must check that.
     """
 
     def __init__(
@@ -133,10 +134,16 @@ class Server:
         self.password_required = False
         self.eviction_allowed = True
         self.joining = False
+        self.awaited_nodes: i64 = 0
         self.degraded = False
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.latency = latency or LatencyMonitor()
+
+    @property
+    def waiting(self) -> bool:
+        """This process waits for others before it serves clients."""
+        return self.joining or self.awaited_nodes > 0
 
 
 class Subcommand:

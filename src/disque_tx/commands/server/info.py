@@ -9,6 +9,7 @@ from disque_tx import __version__
 from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.stats import ProtocolStats
 from disque_tx.commands.jobs.retries import retry_fields
+from disque_tx.commands.server.discoveryinfo import discovery_fields
 from disque_tx.core.base.client import Client
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.errors import syntax_error
@@ -107,6 +108,9 @@ def _cluster(server: Server) -> Fields:
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
+        ("cluster_name", membership.cluster_name.name.decode("latin-1")),
+        ("cluster_names_refused", str(membership.cluster_name.refused)),
+        ("cluster_nodes_forgotten", str(server.node.cluster.forgetting.count)),
         ("cluster_twins", str(server.node.cluster.duplicate_ids())),
         ("cluster_twin_messages", str(membership.identity.duplicate_messages)),
         ("cluster_standing_aside", "yes" if membership.identity.suspended else "no"),
@@ -301,6 +305,7 @@ _OPTIONAL: Final = (
     "Commandstats",
     "Cluster",
     "Copies",
+    "Discovery",
     "Eventlog",
     "Listening",
     "Policies",
@@ -321,6 +326,7 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Commandstats": _commandstats,
     "Cluster": _cluster,
     "Copies": _copies,
+    "Discovery": discovery_fields,
     "Eventlog": _eventlog,
     "Listening": _listening,
     "Policies": _policies,

@@ -12,6 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.forgetting import Forgetting
 from disque_tx.core.nodes import clocks, failure
 from disque_tx.core.nodes.addresses import (
     Strangers,
@@ -26,8 +27,8 @@ from disque_tx.core.nodes.gossip import news
 from disque_tx.core.nodes.links import Links
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
-from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed
-from disque_tx.messages.bustypes import CAN_BULK, MEET, PING, PONG
+from disque_tx.messages.bus import Gossip, GossipEntry, Message, NodeFailed, NodeForgotten
+from disque_tx.messages.bustypes import CAN_BULK, CAN_NAME, MEET, PING, PONG
 from disque_tx.messages.nodes import (
     FAIL,
     HANDSHAKE,
@@ -96,11 +97,15 @@ class Heartbeats:
             if message.type != PONG:
                 self._peers.answer(link, news(PONG, self._membership, self._random))
         elif entry.flags & HANDSHAKE:
+            entry.answered_by = message.sender
             self._links.drop(entry)
 
     def _answer(self, link: Link, message: Gossip, sender: NodeEntry | None, now_ms: i64) -> bool:
         """Reply to a PING or MEET with PONG; ``False`` if its sender gets no reply."""
         membership = self._membership
+        if sender is None and not membership.cluster_name.is_same(message):
+            self._refuse_stranger(link, message)
+            return False
         introduced = message.type == MEET and sender is None
         if introduced and not self._admit(link, message, now_ms):
             membership.meets_refused += 1
@@ -110,6 +115,14 @@ class Heartbeats:
             membership.learn_ip(reached_at)
         self._peers.answer(link, news(PONG, membership, self._random))
         return True
+
+    def _refuse_stranger(self, link: Link, message: Gossip) -> None:
+        """A node of another cluster introduces itself or calls back. Only one that compares names,
+        too, may have a PONG: any other would take it for a welcome."""
+        self._membership.cluster_name.refuse(message.sender, link.peer_ip)
+        knows_names = message.epoch != 0 and message.features & CAN_NAME != 0
+        if knows_names and self.strangers.welcome(plain_ip(link.peer_ip)):
+            self._peers.answer(link, news(PONG, self._membership, self._random))
 
     def _is_better(self, ip: bytes) -> bool:
         """Whether more nodes can use this address of ours than the one that is known."""
@@ -139,9 +152,18 @@ class Heartbeats:
         now_ms: i64,
     ) -> None:
         """The PONG that completes a handshake; of a known node, only the address is news."""
+        entry.answered_by = message.sender
         if sender is not None:
             self._links.drop(entry)
-            self._update_address(sender, link, message)
+            if not (entry.discovered and _is_well(sender)):
+                self._update_address(sender, link, message)
+            return
+        if not self._membership.cluster_name.is_same(message):
+            self._membership.cluster_name.refuse(message.sender, link.peer_ip)
+            self._links.drop(entry)
+            return
+        if entry.discovered and self._membership.forgotten.commanded(message.sender, now_ms):
+            self._links.drop(entry)
             return
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
@@ -200,6 +222,8 @@ class Heartbeats:
             elif sender is not None and not reported.flags & NOADDR:
                 if not membership.blacklisted(reported.id, now_ms):
                     self._try_meet(reported, now_ms)
+                elif reported.flags & FAIL and membership.forgotten.aged(reported.id, now_ms):
+                    self._peers.tell_forgotten(sender, reported.id)
 
     def _try_meet(self, reported: GossipEntry, now_ms: i64) -> None:
         if self._membership.handshakes < HANDSHAKES_MAX:
@@ -223,6 +247,15 @@ class Heartbeats:
             self._membership.changed = True
             self._peers.broadcast(NodeFailed(about.id))
 
+    def forgotten(self, message: NodeForgotten, now_ms: i64, forgetting: Forgetting) -> None:
+        """FORGET: another node of ours has forgotten a node that had failed for long (section
+        21.10)."""
+        about = self._peers.entry(message.about)
+        if about is not None:
+            forgetting.tell(about)
+        else:
+            self._membership.forgotten.age(message.about, now_ms)
+
     def failed(self, message: NodeFailed, now_ms: i64) -> None:
         """FAIL: by a known node, a majority marked another one as failed (cluster protocol, section
         7.2)."""
@@ -237,6 +270,12 @@ class Heartbeats:
 def _address(link: Link, message: Message) -> bytes:
     """The address that the sender announces, or connects from; empty when neither is one."""
     return normal_ip(message.ip) or normal_ip(plain_ip(link.peer_ip))
+
+
+def _is_well(entry: NodeEntry) -> bool:
+    """Whether the node answers at the address where it is known: it may have several."""
+    link = entry.link
+    return link is not None and link.peer_id != b"" and not failure.failing(entry)
 
 
 def _is_at(entry: NodeEntry, ip: bytes, message: Message) -> bool:

@@ -19,6 +19,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.admission.clustername import ClusterName
+from disque_tx.core.admission.forgetting import BLACKLIST_MS, Forgotten
 from disque_tx.core.nodes.addresses import (
     is_loopback,
     normal_ip,
@@ -42,7 +44,6 @@ from disque_tx.messages.nodes import (
     NodeEntry,
 )
 
-BLACKLIST_MS: Final = 60_000
 HANDSHAKE_MS_MIN: Final = 1_000
 _UNREACHABLE: Final = MYSELF | HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
 
@@ -72,7 +73,8 @@ class Membership:
     message about the change leaves; after saving, :meth:`saved` is called.
     ``siblings``: IDs of the nodes that are the other processes of this daemon.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
-    ``meets_refused``: introductions that were too many or not allowed. ``identity``: whether
+    ``meets_refused``: introductions that were too many or not allowed. ``cluster_name``: which
+    nodes belong to another cluster. ``forgotten``: which may not come back. ``identity``: whether
     another process has this node's ID. ``features``: what this node can do besides what the
     original can.
 
@@ -97,10 +99,11 @@ class Membership:
         "messages_received",
         "messages_ignored",
         "meets_refused",
+        "cluster_name",
         "identity",
         "features",
+        "forgotten",
         "_new_node_id",
-        "_blacklist",
     )
 
     def __init__(self, myself: NodeEntry, new_node_id: Callable[[], bytes]) -> None:
@@ -122,10 +125,11 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
+        self.cluster_name: ClusterName = ClusterName()
         self.identity: IdentityConflict = IdentityConflict()
         self.features: i64 = ALL_FEATURES
+        self.forgotten: Forgotten = Forgotten()
         self._new_node_id: Callable[[], bytes] = new_node_id
-        self._blacklist: dict[bytes, int] = {}
 
     @property
     def leaving(self) -> bool:
@@ -176,6 +180,18 @@ class Membership:
         """The node there introduced itself; call it back. Otherwise like :meth:`meet`."""
         return self._shake_hands(ip, port, bus_port, HANDSHAKE, now_ms)
 
+    def discover(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> NodeEntry | None:
+        """Like :meth:`meet`, for discovery, which tries addresses again and again: what comes of it
+        is not worth writing the nodes file. ``ip`` must be in its normal form, the ports usable.
+        Returns the handshake, or ``None`` if somebody else has begun one there."""
+        if self.handshake_with(ip, port, bus_port) is not None:
+            return None
+        entry = NodeEntry(self._new_node_id(), ip, port, HANDSHAKE | MEET, now_ms)
+        entry.bus_port = short_bus_port(port, bus_port)
+        entry.discovered = True
+        self.add(entry)
+        return entry
+
     def _shake_hands(self, ip: bytes, port: i64, bus_port: i64, flags: i64, now_ms: i64) -> bool:
         address = normal_ip(ip)
         if not address or not ports_usable(port, bus_port):
@@ -208,6 +224,7 @@ class Membership:
         entry.id = node_id
         entry.flags &= ~(HANDSHAKE | MEET)
         self.nodes[node_id] = entry
+        self.forgotten.returned(node_id)
         self.changed = True
         self.refresh()
 
@@ -270,15 +287,15 @@ class Membership:
         entry = self.nodes.get(node_id)
         if entry is None or entry is self.myself:
             raise LocalError(f"node {node_id.decode('latin-1')} cannot be forgotten")
-        self._blacklist[node_id.lower()] = now_ms + BLACKLIST_MS
+        self.forgotten.by_command[node_id.lower()] = int(now_ms) + BLACKLIST_MS
         self.remove(entry)
         self.changed = True
         return entry
 
     def blacklisted(self, node_id: bytes, now_ms: i64) -> bool:
-        """The node was forgotten less than a minute ago, so gossip must not add it."""
-        self._blacklist = {key: end for key, end in self._blacklist.items() if end > now_ms}
-        return node_id.lower() in self._blacklist
+        """The node was forgotten, so gossip must not add it (see ``forgetting``)."""
+        forgotten = self.forgotten
+        return forgotten.commanded(node_id, now_ms) or forgotten.aged(node_id, now_ms)
 
     def reset(self, hard: bool) -> list[NodeEntry]:
         """Remove and return all other nodes; a hard reset also gives this one a new ID."""

@@ -17,7 +17,8 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.duplicateids import DUPLICATE_ID
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
-from disque_tx.messages.bus import Gossip, JobCopy, Message, Sender
+from disque_tx.messages.bus import Gossip, JobCopy, Message, NodeForgotten, Sender
+from disque_tx.messages.bustypes import CAN_NAME
 from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.nodes import HANDSHAKE, Link, NodeEntry
 
@@ -71,6 +72,7 @@ class Peers:
         if isinstance(message, Gossip):
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
             message.features = membership.features
+            message.cluster = membership.cluster_name.mark
             message.clock_ms = membership.wall_ms
             self._point_out_duplicate(link, message)
         membership.messages_sent += 1
@@ -137,6 +139,12 @@ class Peers:
         for node_id in job.nodes:
             if node_id != mine:
                 self.send(node_id, message)
+
+    def tell_forgotten(self, entry: NodeEntry, node_id: bytes) -> None:
+        """Let a node of ours know that a node that failed for long is forgotten."""
+        link = entry.link
+        if link is not None and link.features & CAN_NAME and not entry.flags & HANDSHAKE:
+            self.answer(link, NodeForgotten(node_id))
 
     def broadcast(self, message: Message) -> bool:
         """Send a message on every link; ``False`` when there is none."""

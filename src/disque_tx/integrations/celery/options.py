@@ -17,6 +17,7 @@ from disque_tx.messages.limits import REPLICATE_RANGE, SECONDS_MAX
 
 _PLAIN: Final = "disque://"
 _ENCRYPTED: Final = "disques://"
+_LOOKUPS: Final = ("dns://", "srv://")
 #: Options that kombu itself, or Celery, looks at.
 _OTHERS: Final = frozenset(
     ("body_encoding", "deadletter_queue", "polling_interval", "max_retries", "errback")
@@ -121,6 +122,10 @@ def without_password(url: str, mask: str = "**") -> str:
 
 
 def _seeds(url: str) -> tuple[Seeds, bool]:
+    # kombu takes what stands before the plus sign for the transport.
+    lookup = url.removeprefix("disque+")
+    if lookup.startswith(_LOOKUPS):
+        return seeds(f"disque+{lookup.rstrip('/')}"), False
     for scheme in (_PLAIN, _ENCRYPTED):
         if url.startswith(scheme):
             rest = url.removeprefix(scheme).rstrip("/") or "127.0.0.1"

@@ -42,6 +42,7 @@ class ClusterLog:
         self._log = log
         self._handshakes: list[NodeEntry] = []
         self._quiet_until_ms: dict[bytes, int] = {}
+        self._strangers = StrangerLog(log, "Cluster bus", _TWIN_PERIOD_MS)
         # IDs of nodes whose clocks differed at the last update.
         self._apart: set[bytes] = set()
         #: By node ID: flags and address.
@@ -57,6 +58,7 @@ class ClusterLog:
     def update(self) -> None:
         """Log what is different now."""
         self._report_answers()
+        self._report_other_clusters()
         self._report_duplicate_ids()
         self._report_clocks()
         known = self._now()
@@ -152,7 +154,24 @@ class ClusterLog:
                     f"No node answered at {entry.ip.decode()}:{entry.port}. Check the address, that"
                     " its cluster bus can be reached from here, and whether one side uses TLS."
                 )
-        self._handshakes = [entry for entry in nodes.values() if entry.flags & HANDSHAKE]
+        self._handshakes = [
+            entry
+            for entry in nodes.values()
+            if entry.flags & HANDSHAKE and not entry.discovered  # those are tried again and again
+        ]
+
+    def _report_other_clusters(self) -> None:
+        """Log who was refused because it belongs to another cluster."""
+        seen = self._membership.cluster_name.seen
+        for node_id, ip in seen.items():
+            self._strangers.warn(
+                f"node {node_id.decode('latin-1')} at {ip.decode('latin-1')}",
+                "refused, because it has another cluster-name, or another password where both nodes"
+                " use cluster-discovery. It belongs to another cluster, unless one of the two is"
+                " not configured like its others.",
+                int(self._node.now_ms),
+            )
+        seen.clear()
 
     def _log_node(self, entry: NodeEntry, address: str, text: str) -> None:
         self._log.notice(f"Node {entry.id.decode()} ({address or 'unknown address'}) {text}")
@@ -168,19 +187,20 @@ def _at(ip: bytes) -> str:
 
 
 class StrangerLog:
-    """Log lines about strangers: at most one about an address in ten seconds."""
+    """Log lines about strangers: at most one about each in ``period_ms``."""
 
-    def __init__(self, log: DaemonLog, about: str) -> None:
+    def __init__(self, log: DaemonLog, about: str, period_ms: int = PERIOD_MS) -> None:
         self._log = log
         self._about = about
+        self._period_ms = period_ms
         self._quiet_until_ms: dict[str, int] = {}
 
-    def warn(self, ip: str, text: str, now_ms: int) -> None:
-        """Write a line, unless there was one about this address a moment ago."""
+    def warn(self, who: str, text: str, now_ms: int) -> None:
+        """Write a line, unless there was one about this address or node a moment ago."""
         quiet = self._quiet_until_ms
-        if now_ms < quiet.get(ip, now_ms):
+        if now_ms < quiet.get(who, now_ms):
             return
         if len(quiet) >= _ADDRESSES_MAX:
             quiet.clear()
-        quiet[ip] = now_ms + PERIOD_MS
-        self._log.warning(f"{self._about}, {ip}: {text}")
+        quiet[who] = now_ms + self._period_ms
+        self._log.warning(f"{self._about}, {who}: {text}")

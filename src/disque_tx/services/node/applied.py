@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.eviction import evict
 from disque_tx.core.nodes.addresses import normal_ip, plain_ip
+from disque_tx.services.node.identity import password_mark
 
 if TYPE_CHECKING:
     from disque_tx.commands.base.context import Server
@@ -41,6 +42,7 @@ def _policies(settings: Settings, server: Server, log: DaemonLog) -> None:
 
 def _password(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.password_required = bool(settings.requirepass)
+    _cluster_name(settings, server, log)
 
 
 def _slow(settings: Settings, server: Server, log: DaemonLog) -> None:
@@ -76,6 +78,23 @@ def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.cluster.meet_allow = [ip_network(text) for text in settings.cluster_meet_allow]
 
 
+def _cluster_name(settings: Settings, server: Server, log: DaemonLog) -> None:
+    """The name of the cluster. The password counts, too, where nodes are found without an operator:
+    who introduces a node by hand has named it."""
+    name = settings.cluster_name.encode()
+    password = settings.requirepass if settings.cluster_discovery else b""
+    server.node.membership.cluster_name.set(name, password_mark(password, name))
+
+
+def _discovery_interval(settings: Settings, server: Server, log: DaemonLog) -> None:
+    interval_ms = settings.cluster_discovery_interval * 1_000
+    server.node.cluster.discovery.interval_ms = interval_ms
+
+
+def _forget_after(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.cluster.forgetting.after_ms = settings.cluster_forget_after * 1_000
+
+
 def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
     """The address that this node announces to others."""
     server.node.membership.announce(
@@ -100,6 +119,9 @@ APPLY: Final[dict[str, Apply]] = {
     "replicate-again-after": _again_after,
     "replicate-again-rate": _again_rate,
     "cluster-announce-ip": _announce,
+    "cluster-name": _cluster_name,
+    "cluster-discovery-interval": _discovery_interval,
+    "cluster-forget-after": _forget_after,
 }
 
 

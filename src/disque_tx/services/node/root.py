@@ -50,6 +50,7 @@ from disque_tx.services.node.aof import AppendOnlyFile
 from disque_tx.services.node.applied import APPLY, apply_all
 from disque_tx.services.node.control import NodeControl, SingleProcess, raise_fd_limit
 from disque_tx.services.node.identity import first_epoch, new_node_id
+from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from disque_tx.services.turns.runtime import Runtime, SystemClock
 from disque_tx.wire.jobs.jobid import JobIdSource
@@ -122,7 +123,7 @@ class NodeRoot(MultiService, SingleProcess):
         )
         self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
-        self._assemble()
+        self._assemble(platform)
         apply_all(settings, self.server, log)
 
     def make_listeners(self, hub: Hub) -> Listeners:
@@ -131,7 +132,7 @@ class NodeRoot(MultiService, SingleProcess):
             self.plugin_host, self.settings, self.log, hub, FastReactor(self._reactor, hub)
         )
 
-    def _assemble(self) -> None:
+    def _assemble(self, platform: Platform) -> None:
         """Hang the services on this one, or on the part that begins once the log is loaded."""
         node = self.server.node
         node.recurring.calendar = CronCalendar()
@@ -139,10 +140,7 @@ class NodeRoot(MultiService, SingleProcess):
         self.bus.setServiceParent(self.cluster)
         GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
         FederationService(self.runtime).setServiceParent(self.cluster)
-        if self.settings.workqueue_redis and self.settings.workqueue_prefixes:
-            from disque_tx.services.node.workqueue import WorkQueueCleaning
-
-            WorkQueueCleaning(self.settings, self._reactor).setServiceParent(self)
+        add_optional(self, self.cluster, self.runtime, platform, self.settings, lambda: self.common)
         others = (
             self.cron,
             self.eventlog,
@@ -156,7 +154,8 @@ class NodeRoot(MultiService, SingleProcess):
     # -- for listeners and commands ----------------------------------------------------------
 
     def _is_serving(self) -> bool:
-        return self._lifecycle.serving and not self._stop_asked
+        waiting = self.server.awaited_nodes > 0
+        return self._lifecycle.serving and not self._stop_asked and not waiting
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""

@@ -9,10 +9,11 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.bus import Bulk, Gossip, Message, QueryMessage
+from disque_tx.messages.bus import Bulk, Gossip, Message, NodeForgotten, QueryMessage
 from disque_tx.messages.bustypes import (
     BULK,
     DEMAND,
+    FORGET,
     HOLDERS,
     KEY_ANSWER,
     KEY_CHECK,
@@ -31,10 +32,12 @@ from disque_tx.messages.bustypes import (
 from disque_tx.messages.demands import DemandMessage
 from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.keys import KeyMessage
+from disque_tx.messages.records import NODE_ID_LENGTH
 from disque_tx.messages.tables import TableChange
 from disque_tx.wire.bus.bodies import body_parts, read_body
 from disque_tx.wire.bus.bulk import bulk_parts, read_values
 from disque_tx.wire.bus.demands import demand_parts, read_demand
+from disque_tx.wire.bus.header import sized
 from disque_tx.wire.bus.holders import holders_parts, read_holders
 from disque_tx.wire.bus.keys import key_body, read_keys
 from disque_tx.wire.bus.queries import query_parts, read_query
@@ -134,6 +137,16 @@ class _HoldersFormat(Format):
         return read_holders(count, data, at, end)
 
 
+class _ForgetFormat(Format):
+    def parts(self, message: Message) -> list[bytes]:
+        if not isinstance(message, NodeForgotten):
+            raise _wrong(message)
+        return [sized(message.about, NODE_ID_LENGTH, "node ID")]
+
+    def read(self, kind: i64, count: i64, data: bytes, at: i64, end: i64) -> Message | None:
+        return NodeForgotten(data[at:end]) if end - at == NODE_ID_LENGTH else None
+
+
 def _wrong(message: Message) -> LocalError:
     return LocalError(f"a bus message of type {message.type} with the body of another type")
 
@@ -156,6 +169,7 @@ _FORMATS: Final[dict[int, Format]] = {
     QUERY: _QUERY,
     REPORT: _QUERY,
     DEMAND: _DemandFormat(),
+    FORGET: _ForgetFormat(),
     HOLDERS: _HoldersFormat(),
 }
 

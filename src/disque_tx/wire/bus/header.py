@@ -13,9 +13,11 @@ off  size  field, in network order
 112     8  serial of the message *
 120     4  features of the sender *
 124     8  what the wall clock of the sender shows, in unix milliseconds *
+132     4  mark of the name of the sender's cluster *
 136     2  client port of the sender
 138     2  node flags of the sender
 141     1  message flags
+142     2  mark of the password of the sender's cluster *
 144        body, by type
 
 ``*`` are ours; the original leaves them zero and looks at none of them, as all bytes not listed.
@@ -42,8 +44,8 @@ IP_FIELD_BYTES: Final = 46
 
 _START: Final = struct.Struct(">4sI")
 #: The fields behind the length; read without the address, which is rarely set.
-_TAIL: Final = struct.Struct(">HxxHH40s46sHQQIQ4xHHxB2x")
-_TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQIQ4xHHxB2x")
+_TAIL: Final = struct.Struct(">HxxHH40s46sHQQIQIHHxBH")
+_TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQIQIHHxBH")
 _SENDER_AT: Final = 16
 _IP_AT: Final = 56
 #: The fields up to the count, and where they end.
@@ -53,6 +55,9 @@ _REST_KEY: Final = -1
 #: Headers remembered per sender.
 _HEADERS_MAX: Final = 512
 _NUMBER_END: Final = 1 << 63
+#: Of the marks of a cluster, that of the password stands in the low bits.
+_PASSWORD_BITS: Final = 16
+_PASSWORD_MASK: Final = (1 << 16) - 1
 _IP_CHARACTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.:"
 
 
@@ -77,9 +82,11 @@ def header_of(message: Message, count: i64, body_bytes: i64) -> bytes:
         message.serial,
         message.features,
         message.clock_ms,
+        message.cluster >> _PASSWORD_BITS,
         message.port,
         message.flags,
         message.mflags,
+        message.cluster & _PASSWORD_MASK,
     )
 
 
@@ -137,9 +144,9 @@ def read_header(message: Message, data: bytes, start: i64) -> bool:
     has a number out of range, which does not tell whether it is new: only gossip is processed."""
     tail = _TAIL_FIELDS.unpack_from(data, start + START_BYTES)
     message.sender = tail[3]
-    message.port = tail[9]
-    message.flags = tail[10]
-    message.mflags = tail[11]
+    message.port = tail[10]
+    message.flags = tail[11]
+    message.mflags = tail[12]
     if int(tail[5]) >= _NUMBER_END or int(tail[6]) >= _NUMBER_END:
         return False
     message.bus_port = tail[4]
@@ -148,6 +155,7 @@ def read_header(message: Message, data: bytes, start: i64) -> bool:
     message.features = tail[7]
     if int(tail[8]) < _NUMBER_END:
         message.clock_ms = tail[8]
+    message.cluster = (i64(tail[9]) << _PASSWORD_BITS) | i64(tail[13])
     ip_at = start + _IP_AT
     if data[ip_at] != 0:
         message.ip = clean_ip(data[ip_at : ip_at + IP_FIELD_BYTES])

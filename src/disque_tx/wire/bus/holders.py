@@ -1,4 +1,4 @@
-"""HOLDERS as bytes (cluster protocol, section 21.9).
+"""HOLDERS as bytes (cluster protocol, section 21.11).
 
 The count in the header is the number of holders. The body, with numbers in network order::
 

@@ -14,7 +14,8 @@ Figures = dict[str, Any]
 _GREATEST: Final = frozenset(
     (
         *("oldest_queued_job_age_seconds", "uptime_in_seconds", "aof_rewrite_in_progress"),
-        *("cluster_clock_ahead_seconds", "cluster_clocks_apart"),
+        *("cluster_clock_ahead_seconds", "cluster_clocks_apart", "discovery_addresses"),
+        *("discovery_sources_failing",),
         *("copies_eta_seconds", "holders_lost", "walk_progress"),
     )
 )

@@ -173,7 +173,9 @@ class MemberRoot(NodeRoot):
         self._joined = True
         server = self.server
         server.joining = False
-        server.degraded = server.control.loading() or bool(server.control.write_error())
+        server.degraded = (
+            server.waiting or server.control.loading() or bool(server.control.write_error())
+        )
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]], ended: Figures) -> None:
         self._processes, self._ended = processes, ended

@@ -1,0 +1,1 @@
+"""Nodes find each other: names and files become addresses of nodes."""

@@ -1,0 +1,1 @@
+"""Who may be a member of the cluster."""

@@ -1,0 +1,161 @@
+"""Nodes that failed for long are forgotten by all, and stay forgotten."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.admission.forgetting import ABSENCE_MS, Forgetting, Forgotten
+from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME
+from disque_tx.messages.nodes import FAIL, PFAIL, NodeEntry
+from tests.core.clusterbench import PORT, Net, Peer
+
+NODE = b"b" * 40
+#: Longer than it takes until a majority agrees that a node has failed.
+FAILED_MS = 40_000
+AFTER_MS = 60_000
+
+
+class ForgettingTests(SynchronousTestCase):
+    """Four nodes, of which the last one is gone for good."""
+
+    def setUp(self) -> None:
+        self.net = Net(4)
+        self.net.join()
+        *self.alive, self.gone = self.net.nodes
+
+    def set_after(self, *peers: Peer) -> None:
+        """These nodes have ``cluster-forget-after``."""
+        for peer in peers:
+            peer.cluster.forgetting.after_ms = AFTER_MS
+
+    def die(self) -> None:
+        """The last node dies, and all the others find that it has failed."""
+        self.net.kill(self.gone)
+        self.net.run(FAILED_MS)
+        self.assertEqual([FAIL] * 3, [peer.flags_of(self.gone) & FAIL for peer in self.alive])
+
+    def knowing(self) -> list[Peer]:
+        """Who has the dead node in its table."""
+        return [peer for peer in self.alive if self.gone.id in peer.known_ids()]
+
+    def test_never(self) -> None:
+        """Without the setting nobody is forgotten."""
+        self.die()
+        self.net.run(10 * AFTER_MS)
+        self.assertEqual(self.alive, self.knowing())
+
+    def test_everywhere(self) -> None:
+        """One node that has the setting is enough; no node is forgotten before its time, and the
+        dead one does not come back by what others say of it."""
+        self.set_after(self.alive[0])
+        self.die()
+        self.assertEqual(self.alive, self.knowing())
+        while self.gone.id in self.alive[0].known_ids():
+            self.net.run(100)
+        told = [self.gone.id in peer.cluster.forgetting.told for peer in self.alive[1:]]
+        self.assertEqual([True, True], told)
+        self.net.run(1_100)
+        self.assertEqual([], self.knowing())
+        self.net.run(300_000)
+        self.assertEqual([3, 3, 3], [len(peer.membership.nodes) for peer in self.alive])
+        self.assertEqual(1, max(peer.cluster.forgetting.count for peer in self.alive))
+
+    def test_missed(self) -> None:
+        """A node that was away when the others forgot the dead one learns of it afterwards, and
+        does not bring it back."""
+        self.set_after(self.alive[0])
+        self.die()
+        away = self.alive[2]
+        for peer in self.alive[:2]:
+            self.net.cut(peer, away)
+        self.net.run(AFTER_MS)
+        self.assertEqual([away], self.knowing())
+        self.net.heal()
+        self.net.run(60_000)
+        self.assertEqual([], self.knowing())
+
+    def test_old_version(self) -> None:
+        """A node that does not know FORGET gets none; what it says of the dead node brings it back
+        to nobody."""
+        old = self.alive[2]
+        old.membership.features = ALL_FEATURES & ~CAN_NAME
+        self.set_after(*self.alive[:2])
+        self.net.run(15_000)
+        self.die()
+        self.net.run(AFTER_MS + 300_000)
+        self.assertEqual([old], self.knowing())
+        self.assertEqual([3, 3], [len(peer.membership.nodes) for peer in self.alive[:2]])
+
+    def test_copies_pending(self) -> None:
+        """A node whose copies are being made again is not forgotten meanwhile, neither by its age
+        nor because others say so."""
+        self.set_after(self.alive[0])
+        slow = self.alive[1]
+        slow.cluster.forgetting.copies_pending = lambda node_id: node_id == self.gone.id
+        self.die()
+        self.net.run(10 * AFTER_MS)
+        self.assertEqual([slow], self.knowing())
+        slow.cluster.forgetting.copies_pending = lambda node_id: False
+        self.net.run(60_000)
+        self.assertEqual([], self.knowing())
+
+    def test_alive_here(self) -> None:
+        """A node that does not see it fail keeps it, whatever others say."""
+        forgetting = Forgetting()
+        for flags in (0, PFAIL):
+            forgetting.tell(NodeEntry(NODE, b"10.0.0.9", PORT, flags, 0))
+        self.assertEqual(set(), forgetting.told)
+
+    def test_recovered(self) -> None:
+        """A node that answers again before it is forgotten begins anew when it fails again."""
+        entry = NodeEntry(NODE, b"10.0.0.9", PORT, FAIL, 0)
+        forgetting = Forgetting()
+        forgetting.tell(entry)
+        entry.flags = 0
+        self.assertEqual([], forgetting.due([entry], 1_000))
+        entry.flags = FAIL
+        self.assertEqual([], forgetting.due([entry], 1_000))
+
+    def test_from_file(self) -> None:
+        """A node that had failed before this one was started is forgotten that much after the
+        start."""
+        entry = NodeEntry(NODE, b"10.0.0.9", PORT, FAIL, 0)
+        forgetting = Forgetting()
+        forgetting.after_ms = AFTER_MS
+        start_ms = 1_000_000_000
+        self.assertEqual([], forgetting.due([entry], start_ms))
+        self.assertEqual([], forgetting.due([entry], start_ms + AFTER_MS - 1))
+        self.assertEqual([entry], forgetting.due([entry], start_ms + AFTER_MS))
+
+    def test_introduced(self) -> None:
+        """A forgotten node that lives after all is a member again when somebody introduces it,
+        discovery included."""
+        self.set_after(*self.alive)
+        self.die()
+        self.net.run(AFTER_MS)
+        self.gone.dead = False
+        self.gone.cluster.reset(False)
+        discovery = self.alive[0].cluster.discovery
+        discovery.found("dns:n.example", [(self.gone.ip, PORT, 0)], self.net.now_ms)
+        self.net.run(5_000)
+        self.assertIn(self.alive[0], self.knowing())
+        self.assertFalse(self.alive[0].membership.forgotten.aged(self.gone.id, self.net.now_ms))
+
+
+class ForgottenTests(SynchronousTestCase):
+    """What is remembered of nodes that are gone."""
+
+    def test_day(self) -> None:
+        """It is remembered for a day, whatever the case of the ID."""
+        kept = Forgotten()
+        kept.age(b"B" * 40, 1_000)
+        self.assertTrue(kept.aged(NODE, 1_000 + ABSENCE_MS - 1))
+        self.assertFalse(kept.aged(NODE, 1_000 + ABSENCE_MS))
+
+    def test_bounded(self) -> None:
+        """However many nodes others report as forgotten, a thousand are remembered."""
+        kept = Forgotten()
+        for number in range(1_500):
+            kept.age(b"%040d" % number, 1_000)
+        self.assertEqual(1_000, len(kept.by_age))
+        self.assertTrue(kept.aged(b"%040d" % 1_499, 1_001))

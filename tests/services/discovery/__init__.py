@@ -1,0 +1,1 @@
+"""Looking up the addresses of other nodes."""
