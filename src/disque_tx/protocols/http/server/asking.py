@@ -47,6 +47,11 @@ def scope_of(exchange: Exchange) -> bytes:
     return _SCOPES[str(exchange.word(SCOPE.name))]
 
 
+def chosen_scope(exchange: Exchange) -> bytes:
+    """The same, and all processes of this daemon where the operation has no such parameter."""
+    return scope_of(exchange) if SCOPE in exchange.parameters else PROCESSES
+
+
 def several(exchange: Exchange, scope: bytes) -> bool:
     """Whether these may be more nodes than this one."""
     return scope != NODE and (scope != PROCESSES or exchange.host.processes is not None)
