@@ -71,7 +71,7 @@ async def at_one(exchange: Exchange, node: bytes, *words: bytes) -> Any:
 async def act(exchange: Exchange, command: bytes, options: list[bytes], ids: list[bytes]) -> Any:
     """Run a command on jobs: each at the node that has to do with it; DELJOB at all that know
     it. Jobs that no node knows are left to this one. Returns the reply, or the sum of counts."""
-    if not several(exchange, chosen_scope(exchange)) or not ids:
+    if not several(exchange) or not ids:
         return await exchange.call(command, *options, *ids)
     found, _asked = await holders(exchange, ids)
     unknown = [job_id for job_id, nodes in zip(ids, found, strict=True) if not nodes]

@@ -97,7 +97,7 @@ async def _in_queue(exchange: Exchange, name: bytes, count: int) -> tuple[list[P
 
 async def _at_holders(exchange: Exchange, letters: list[Place]) -> list[Place]:
     """The dead letters, each at the node that holds it."""
-    if not several(exchange, chosen_scope(exchange)):
+    if not several(exchange):
         return letters
     known, _asked = await holders(exchange, [letter.job_id for letter in letters])
     return [
