@@ -24,11 +24,11 @@ _TRICKS = (
 )  # fmt: skip
 _NO_PAGES = (
     "jobs/../queues/mail/flush", "jobs/..", "jobs/%2e%2e", "jobs/.%2E", "queues/..", "jobs/",
-    "queues/mail/flush", "queues/.", "nodes/x",
+    "queues/mail/flush", "queues/.", "nodes/x", "toString/x", "constructor", "nothing",
 )  # fmt: skip
 _ANSWERED = (
     "!document.getElementById('problem').hidden || "
-    "document.querySelector('main').innerText.includes('does not know the job')"
+    "document.querySelector('main').innerText.includes('No node knows the job')"
 )
 
 
@@ -133,7 +133,7 @@ class ActionTests(PageCase):
         self.page.click("Acknowledge…")
         self.page.click("Acknowledge")
         self.page.wait_for_text("The job is done.")
-        self.page.wait_for_text("This node does not know the job")
+        self.page.wait_for_text("No node knows the job")
 
     def test_dead_letter(self) -> None:
         """The first thing that is offered for a dead letter is to put its job back; nothing that
@@ -219,7 +219,7 @@ class ActionTests(PageCase):
         self.assertEqual("queued", self.api("GET", path)["state"])
         self.page.click("Delete…")
         self.page.click("Delete")
-        self.page.wait_for_text("The job is deleted from this node.")
+        self.page.wait_for_text("The job is deleted.")
         self.assertEqual(0, self.queued("invoices"))
 
     def test_schedules(self) -> None:

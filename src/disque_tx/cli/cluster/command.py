@@ -8,9 +8,8 @@ import attrs
 import click
 
 from disque_tx.cli.cluster import downgrade, joining
-from disque_tx.cli.cluster.findings import Finding, findings, is_problem
 from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, causes
-from disque_tx.cli.cluster.nodeview import Survey, SurveyedNode, basic_view, place, survey
+from disque_tx.cli.cluster.nodeview import basic_view, place, survey
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
@@ -20,6 +19,9 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
+from disque_tx.diagnosis.facts import Survey, SurveyedNode
+from disque_tx.diagnosis.finding import Finding
+from disque_tx.diagnosis.findings import findings, is_problem
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6

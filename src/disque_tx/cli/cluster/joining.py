@@ -13,11 +13,12 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import SurveyedNode, basic_view
+from disque_tx.cli.cluster.nodeview import basic_view
 from disque_tx.cli.verbs.base.members import MemberAnswers, Members
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
+from disque_tx.diagnosis.facts import SurveyedNode
 from disque_tx.errors import DisqueError
 
 _DIRECTIVES: Final = ("cluster-bus-tls", "cluster-insecure", "bind")

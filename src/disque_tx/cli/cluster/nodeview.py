@@ -13,65 +13,13 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
 from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.facts import QUEUES_MAX, Survey, SurveyedNode
 
-#: How many queues of a node are checked for being paused.
-QUEUES_MAX: Final = 1000
 #: Rounds of asking nodes that others have listed.
 _ROUNDS: Final = 5
 #: More than any cluster has. A server that is no Disque node might list any number.
 _NODES_MAX: Final = 1000
 _NOWHERE: Final = frozenset(("handshake", "noaddr"))
-
-
-@attrs.frozen
-class SurveyedNode:
-    """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
-    in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening and Cluster where
-    these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its first queues
-    are paused. ``clock_s``: how far its clock is ahead of this machine's."""
-
-    address: str
-    id: str
-    table: dict[str, ClusterNode]
-    info: dict[str, str]
-    maxmemory: int
-    paused: int
-    clock_s: float
-
-    def number(self, name: str) -> int:
-        """A figure of INFO; 0 where it is missing."""
-        value = self.info.get(name, "")
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
-
-    def listening(self, whom: str) -> list[str]:
-        """Addresses on which it listens for ``clients`` or for the ``bus``; none if it does not
-        report them."""
-        return [each for each in self.info.get(f"listening_{whom}", "").split(",") if each]
-
-    @property
-    def others(self) -> list[ClusterNode]:
-        """All other nodes in its table."""
-        return [node for node in self.table.values() if node.id != self.id]
-
-    @property
-    def flags(self) -> frozenset[str]:
-        """The node's flags in its own node table."""
-        own = self.table.get(self.id)
-        return frozenset() if own is None else own.flags - {"myself"}
-
-    @property
-    def met(self) -> set[str]:
-        """IDs of the nodes it knows, itself included, but not those in handshake."""
-        return {node.id for node in self.table.values() if "handshake" not in node.flags}
-
-
-@attrs.frozen
-class Survey:
-    """The state of a cluster. ``views``: ID → state of the node. ``silent``: address → why there is
-    no answer."""
-
-    views: dict[str, SurveyedNode]
-    silent: dict[str, str]
 
 
 def basic_view(node: Disque) -> SurveyedNode:
