@@ -8,7 +8,7 @@ import attrs
 import click
 
 from disque_tx.cli.cluster import downgrade, joining
-from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, causes
+from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, bus_configs, causes
 from disque_tx.cli.cluster.nodeview import basic_view, place, survey
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
@@ -258,10 +258,14 @@ def _join(
     addresses = [view.address for view in views]
     places = {each: joining.resolve_for_meet(each) for each in addresses}
     agreed(question, yes)
-    why = causes(members, {each: found.ip for each, found in places.items()})
+    buses = bus_configs(members, places)
+    why = causes(buses, {each: found.ip for each, found in places.items()})
     for cause in why:
         click.echo(f"Note: {cause}", err=True)
-    to_meet = [places[each] for each in addresses[1:]]
+    to_meet = [
+        attrs.evolve(places[each], bus_port=buses[each].port if each in buses else 0)
+        for each in addresses[1:]
+    ]
     work = NodeJoining(members, addresses[0], addresses + others, to_meet, ids, causes=why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)

@@ -119,6 +119,9 @@ class NodeControl(Control):
         state = b"no" if self._aof.state == "off" else b"yes"
         return [(name, state if name == b"appendonly" else value) for name, value in found]
 
+    def audit(self, text: str) -> None:
+        self._log.notice(text)
+
     def config_set(self, name: bytes, value: bytes) -> None:
         self.apply_parameter(name, value)
         self._supervisor.parameter_set(name, value)

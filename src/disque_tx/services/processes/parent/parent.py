@@ -337,9 +337,16 @@ class Parent(MultiService):
 
     def reload(self) -> None:
         """Let all children read their certificates again."""
+        self._signal(signal.SIGHUP)
+
+    def leave(self) -> None:
+        """Let all children leave the cluster."""
+        self._signal(signal.SIGUSR1)
+
+    def _signal(self, number: int) -> None:
         for member in self._supervision.members.values():
             if member.child is not None:
-                member.child.signal(signal.SIGHUP)
+                member.child.signal(number)
 
     def stopService(self) -> Deferred[Any]:
         """Everything has ended."""
