@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from disque_tx.diagnosis.facts import Survey
@@ -21,3 +22,16 @@ def findings(survey: Survey) -> list[Finding]:
 def is_problem(finding: Finding) -> bool:
     """Whether it is a problem, not only a note."""
     return finding.severity == PROBLEM
+
+
+def shown(finding: Finding) -> str:
+    """A finding on one line."""
+    where = "" if finding.node == "cluster" else f"{finding.node} "
+    return f"{finding.severity}: {where}{finding.what}{_since(finding.since_s)}"
+
+
+def _since(since_s: float | None) -> str:
+    if since_s is None:
+        return ""
+    moment = datetime.fromtimestamp(since_s, UTC).isoformat(timespec="seconds")
+    return f", since {moment}"

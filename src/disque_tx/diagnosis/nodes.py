@@ -217,7 +217,7 @@ def _leaving(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 
 def _original(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    if "eventlog_enabled" not in view.info:
+    if not {"eventlog_enabled", "disque_tx_version"} & view.info.keys():
         yield Finding(
             NOTE,
             view.address,
@@ -238,7 +238,7 @@ def _memory(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 
 def _paused(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    if view.paused:
+    if view.paused and not survey.now_s:  # otherwise it is told of each queue
         yield Finding(
             NOTE,
             view.address,

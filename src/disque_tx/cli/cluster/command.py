@@ -9,7 +9,6 @@ import click
 
 from disque_tx.cli.cluster import downgrade, joining
 from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, bus_configs, causes
-from disque_tx.cli.cluster.nodeview import basic_view, place, survey
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
@@ -17,6 +16,7 @@ from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
+from disque_tx.cli.verbs.base.survey import basic_view, place, survey
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
 from disque_tx.diagnosis.facts import Survey, SurveyedNode

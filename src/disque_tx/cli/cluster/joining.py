@@ -13,8 +13,8 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import basic_view
 from disque_tx.cli.verbs.base.members import MemberAnswers, Members
+from disque_tx.cli.verbs.base.survey import basic_view
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused

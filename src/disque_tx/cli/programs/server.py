@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -151,7 +152,8 @@ def _serve(settings: Settings, defaults: bool) -> int:
         from disque_tx.services.processes.parent.parent import Parent
 
         parent = Parent(settings, log, reactor, environment, report)
-        return _Daemon(parent, lambda: False, parent.reload, parent.leave, parent.kill)
+        reload, leave = (partial(parent.pass_on, each) for each in (signal.SIGHUP, signal.SIGUSR1))
+        return _Daemon(parent, lambda: False, reload, leave, parent.kill)
 
     if several:
         return _work(make_several, settings, log, report)

@@ -22,7 +22,7 @@ function line(one) {
 export class Findings {
   constructor() {
     this.list = h("ol", { class: "findings" });
-    this.well = h("p", { class: "well" }, "All is well.");
+    this.well = h("p", { class: "well", hidden: true }, "All is well.");
     this.node = h("section", { class: "card", "aria-label": "What is wrong now" }, this.well, this.list);
     this.made = "";
   }

@@ -1,4 +1,4 @@
-"""The state of each node of a cluster, by its own answers."""
+"""The state of each node of a cluster, by its own answers, and of the queues that wait longest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
 from disque_tx.client.values import ClusterNode
-from disque_tx.diagnosis.facts import QUEUES_MAX, Survey, SurveyedNode
+from disque_tx.diagnosis.facts import (
+    LONGEST_MAX,
+    QUEUES_MAX,
+    QueueFacts,
+    Survey,
+    SurveyedNode,
+)
 
 #: Rounds of asking nodes that others have listed.
 _ROUNDS: Final = 5
@@ -112,3 +118,48 @@ def place(node: ClusterNode) -> str:
     """A node's address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
     host, _, port = node.address.rpartition(":")
     return f"[{host}]:{port}" if ":" in host else node.address
+
+
+_SETTING: Final = "dead-queue"
+
+
+def whole_survey(members: Members, addresses: Iterable[str], discover: bool = True) -> Survey:
+    """The state of a cluster, its queues included; of queues nothing if only originals answer.
+
+    :raises NobodyAnswers: no node answered.
+    """
+    found = survey(members, addresses, discover=discover)
+    first = next(iter(found.views.values())).address
+    seen = members.try_to_ask([first], _queues).of.get(first)
+    if seen is None:
+        return found
+    queues, letters = seen
+    return attrs.evolve(found, queues=queues, letter_queues=letters, now_s=time.time())
+
+
+def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
+    """The queues that wait longest, over all nodes, and what policies name for dead letters."""
+    try:
+        page = node.list_queues(None, "oldest", LONGEST_MAX, None, cluster=True)
+        settings = node.policy_list().values()
+    except Refused:
+        return (), frozenset()
+    queues = tuple(
+        QueueFacts(
+            row.name,
+            row.queued,
+            row.oldest_ms / 1000,
+            row.blocked_clients,
+            row.in_flight,
+            row.backoff,
+            row.out_per_s,
+            _pause(node, row.name),
+        )
+        for row in page.queues
+    )
+    return queues, frozenset(each[_SETTING] for each in settings if each.get(_SETTING))
+
+
+def _pause(node: Disque, name: str) -> str:
+    stat = node.queue_stat(name)
+    return "none" if stat is None else stat.pause
