@@ -9,6 +9,12 @@ from urllib.parse import quote
 from tests.acceptance.consolebench import ConsoleCase, PageCase, fill
 from tests.acceptance.daemon import wait_for
 
+#: What is visible, and yet not to be seen without moving the page or a table to the side.
+_CUT = (
+    "[...document.querySelectorAll('main :is(td, th, button, .badge), .top > *')]"
+    ".filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1)"
+    ".map((one) => one.textContent)"
+)
 _HIDE = (
     "Object.defineProperty(document, 'hidden', {configurable: true, value: %s});"
     "document.dispatchEvent(new Event('visibilitychange'))"
@@ -220,9 +226,21 @@ class KeyTests(ConsoleCase):
             self.page.open(f"{self.url}#/{place}")
             self.page.wait_for_text(text)
             self.assertEqual(360, self.page.run("document.documentElement.scrollWidth"), place)
+            self.assertEqual([], self.page.run(_CUT), place)
         self.page.click("Menu")
         self.page.click("Nodes")
         self.page.wait_for_text("This node is alone")
+
+    def test_failed_schedule(self) -> None:
+        """What is wrong with a schedule is readable, and takes no room from what can be done."""
+        self.node.client().call("PAUSE", "locked", "in")
+        self.api("PUT", "schedules/broken", {"every_s": 1, "queue": "locked", "body": "x"})
+        self.page.open(f"{self.url}#/schedules")
+        self.page.wait_for_text("PAUSED Queue paused in input, try later")
+        for width in (1000, 390):
+            self.page.size(width, 740)
+            self.assertEqual([], self.page.run(_CUT), width)
+            self.page.click("Pause broken" if width == 1000 else "Resume broken")
 
     def test_colours(self) -> None:
         """One chooses light or dark, and the choice is kept."""

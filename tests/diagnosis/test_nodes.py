@@ -96,8 +96,9 @@ class FindingsTests(SynchronousTestCase):
         bus = "127.0.0.1:17711,[::1]:17711"
         self.only("on 127.0.0.1:17711, [::1]:17711 only", node_view(1, listening_bus=bus))
         self.assertEqual([], found(node_view(1, listening_bus="127.0.0.1:17711,10.0.0.1:17711")))
-        here = attrs.evolve(node_view(1, listening_bus=bus), address="127.0.0.1:7711")
-        self.assertEqual([], found(here))
+        for here in ("127.0.0.1:7711", "port 7711"):
+            alone = attrs.evolve(node_view(1, listening_bus=bus), address=here)
+            self.assertEqual([], found(alone))
 
     def test_twins(self) -> None:
         """Two processes with one ID are reported, and which of them stands aside."""

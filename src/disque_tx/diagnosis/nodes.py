@@ -180,6 +180,8 @@ def _bus(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 def _is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
+    if not host:
+        return True  # only its port is known: it has not met any other node
     try:
         return ip_address(host).is_loopback
     except ValueError:

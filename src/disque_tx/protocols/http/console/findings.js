@@ -1,6 +1,5 @@
 // What is wrong now: each with where, since when, and what to do.
 
-import { name } from "/console/cluster.js";
 import { h } from "/console/dom.js";
 import { distance, many, moment } from "/console/format.js";
 
@@ -13,7 +12,7 @@ function when(since_s) {
 
 function line(one) {
   const [kind, word] = KINDS[one.severity] ?? KINDS.note;
-  const place = one.node === "cluster" || !one.node ? "" : `${name(one.node)} `;
+  const place = one.node === "cluster" ? "" : `${one.node} `;
   const what = `${place}${one.what}`;
   return h("li", {}, h("span", { class: `badge ${kind}` }, word), h("div", {},
     h("b", {}, one.link ? h("a", { href: one.link }, what) : what), " ", when(one.since_s), h("p", { class: "soft" }, one.advice)));

@@ -3,7 +3,7 @@
 import { get, part, post, scope } from "/console/api.js";
 import { known, look, name as nodeName, others, summary } from "/console/cluster.js";
 import { shortcuts } from "/console/dialog.js";
-import { empty, h, put, segments } from "/console/dom.js";
+import { empty, h, put, s, segments } from "/console/dom.js";
 import { duration } from "/console/format.js";
 import { Heartbeat } from "/console/heartbeat.js";
 
@@ -80,7 +80,7 @@ function showState() {
   document.title = `${document.hidden || state.held ? "⏸ " : ""}${state.page?.title ?? "Log in"} · Disque`;
   if (document.hidden) live("still", "No updates while this tab is hidden");
   else if (state.held) live("still", "Updates stopped");
-  put($("hold"), state.held ? "▶" : "⏸");
+  $("hold").replaceChildren(s("svg", { class: "sign", viewBox: "0 0 10 10", "aria-hidden": "true" }, s("path", { d: state.held ? "M2 1L9 5L2 9Z" : "M2 1H4V9H2ZM6 1H8V9H6Z" })));
   $("hold").title = state.held ? "Resume updates (p)" : "Stop updates (p)";
   $("hold").setAttribute("aria-label", state.held ? "Resume updates" : "Stop updates");
   $("hold").setAttribute("aria-pressed", String(state.held));
