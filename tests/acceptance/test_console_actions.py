@@ -117,6 +117,14 @@ class ActionTests(PageCase):
         self.assertEqual([0, 500, 1000], sorted(set(self.page.run("seen")))[-3:])
         self.assertEqual(0, self.queued("dead:bulk"))
 
+    def test_more_reasons(self) -> None:
+        """What is not listed is said: no reason and no letter vanishes without a hint."""
+        node = self.node.client()
+        for number in range(103):
+            word = chr(97 + number // 26) + chr(97 + number % 26)
+            node.call("ADDJOB", "dead:bulk", letter(number, f"error {word}"), "0", "RETRY", "300")
+        self.go("queues/bulk", "3 more reasons with 3 jobs are not listed.")
+
     def test_job(self) -> None:
         """The body of a job is shown in the form that suits it, and its life while it happens."""
         path = f"jobs/{quote(self.job, safe='')}"
@@ -125,6 +133,7 @@ class ActionTests(PageCase):
         self.page.wait_for_text("000000  7b 22 6e 75")
         self.api("POST", "queues/invoices/lease")
         self.page.wait_for_text("Delivered to a worker")
+        self.page.wait_for_text("In flight at a worker: delivered again at")
         self.page.click("Acknowledge…")
         self.page.wait_for_text("End this job of invoices?")
         self.page.press("Enter")  # no key alone ends a job

@@ -56,6 +56,17 @@ class QueueFindingTests(SynchronousTestCase):
         (finding,) = self.found(QueueFacts("mail", 0, backoff=1))
         self.assertEqual("1 job of mail failed and waits for another attempt", finding.what)
 
+    def test_alert_wait(self) -> None:
+        """A queue that is served too slowly is a problem when its policy says what too slowly is;
+        it began when the first job had waited for so long."""
+        slow = attrs.evolve(_WAITING, in_flight=3, out_per_s=0.5)
+        self.assertEqual([], self.found(slow))
+        self.assertEqual([], self.found(attrs.evolve(slow, alert_wait_s=600)))
+        (finding,) = self.found(attrs.evolve(slow, alert_wait_s=60))
+        self.assertIn("the first of the 7 jobs of mail waits for more than the 60 s", finding.what)
+        self.assertIn("3 jobs are in flight, 0.5 left per second", finding.what)
+        self.assertEqual(9_460.0, finding.since_s)
+
     def test_odd_names(self) -> None:
         """The link is one that the console takes, whatever the name."""
         for name, link in (("a/b?", "a%2Fb%3F"), ("..", "=.."), ("\udcff", "%FF")):

@@ -18,7 +18,8 @@ LONGEST_MAX: Final = 50
 class QueueFacts:
     """A queue over all nodes that answer. ``oldest_s``: for how long its first job has waited.
     ``blocked``: clients that wait for a job. ``out_per_s``: jobs that left, the mean of ten
-    seconds. ``pause``: none, in, out or all."""
+    seconds. ``pause``: none, in, out or all. ``alert_wait_s``: how long its first job may wait by
+    its policy, 0 for any time."""
 
     name: str
     queued: int
@@ -28,6 +29,7 @@ class QueueFacts:
     backoff: int = 0
     out_per_s: float = 0.0
     pause: str = "none"
+    alert_wait_s: int = 0
 
 
 @attrs.frozen

@@ -60,6 +60,21 @@ def _alone(survey: Survey) -> Iterator[Finding]:
             )
 
 
+def _late(survey: Survey) -> Iterator[Finding]:
+    for queue in survey.queues:
+        if queue.queued and 0 < queue.alert_wait_s < queue.oldest_s:
+            yield Finding(
+                PROBLEM,
+                _CLUSTER,
+                f"the first of the {_jobs(queue.queued)} of {printable(queue.name)} waits for more"
+                f" than the {queue.alert_wait_s} s of alert-wait; {queue.blocked} clients wait for"
+                f" jobs, {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left per second",
+                "Start more workers for it, or find out what slows them down.",
+                None if not survey.now_s else survey.now_s - queue.oldest_s + queue.alert_wait_s,
+                _page(queue.name),
+            )
+
+
 def _paused(survey: Survey) -> Iterator[Finding]:
     for queue in survey.queues:
         if queue.queued and queue.pause in _PAUSED:
@@ -103,4 +118,4 @@ def _dead(survey: Survey) -> Iterator[Finding]:
 
 
 #: In order of weight.
-QUEUE_CHECKS: Final[tuple[Check, ...]] = (_alone, _failing, _dead, _paused)
+QUEUE_CHECKS: Final[tuple[Check, ...]] = (_alone, _late, _failing, _dead, _paused)

@@ -28,6 +28,17 @@ class DoctorTests(VerbCase):
         self.assertEqual(1, status)
         self.assertTrue(output.startswith("problem: "), output)
 
+    def test_alert_wait(self) -> None:
+        """What a policy calls too long a wait is a problem."""
+        job = self.call("ADDJOB", "mail", "x", 0)
+        self.call("QPOLICY", "SET", "m*", "alert-wait", 1)
+        stored = self.node.node.node.jobs.get(job.encode() if isinstance(job, str) else job)
+        assert stored is not None
+        stored.moved_ms -= 30_000
+        status, output, _ = self.disque("doctor")
+        self.assertEqual(1, status)
+        self.assertIn("more than the 1 s of alert-wait", output)
+
     def test_watch(self) -> None:
         """Whoever watches queues sees what is wrong below them."""
         self.call("ADDJOB", "mail", "x", 0)

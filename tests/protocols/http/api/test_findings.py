@@ -33,6 +33,15 @@ class FindingsTests(SlicedCase):
         self.assertEqual("note", found[-1]["severity"])
         self.assertIn("1 dead letter in graveyard", found[-1]["what"])
 
+    def test_alert_wait(self) -> None:
+        """A policy says how long a job may wait."""
+        self.call(b"QPOLICY", b"SET", b"m*", b"alert-wait", b"1")
+        job = self.root.server.node.jobs.get(self.call(b"ADDJOB", b"mail", b"x", b"0").text)
+        assert isinstance(job, Job)
+        job.moved_ms -= 30_000
+        (found,) = self.slow("GET", _PATH).json["findings"]
+        self.assertIn("more than the 1 s of alert-wait", found["what"])
+
     def test_kept(self) -> None:
         """Many consoles cost as little as one: for some seconds the answer is the same."""
         processed = [self.root.server.stats.commands_processed]

@@ -121,6 +121,7 @@ def place(node: ClusterNode) -> str:
 
 
 _SETTING: Final = "dead-queue"
+_ALERT: Final = "alert-wait"
 
 
 def whole_survey(members: Members, addresses: Iterable[str], discover: bool = True) -> Survey:
@@ -144,6 +145,7 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
         settings = node.policy_list().values()
     except Refused:
         return (), frozenset()
+    timed = any(_ALERT in each for each in settings)
     queues = tuple(
         QueueFacts(
             row.name,
@@ -153,11 +155,17 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
             row.in_flight,
             row.backoff,
             row.out_per_s,
-            _pause(node, row.name),
+            _pause(node, row.name) if row.queued else "none",
+            _alert_wait_s(node, row.name) if timed else 0,
         )
         for row in page.queues
     )
     return queues, frozenset(each[_SETTING] for each in settings if each.get(_SETTING))
+
+
+def _alert_wait_s(node: Disque, name: str) -> int:
+    setting = node.policy_get(name).get(_ALERT)
+    return int(setting.value) if setting and setting.value.isdecimal() else 0
 
 
 def _pause(node: Disque, name: str) -> str:

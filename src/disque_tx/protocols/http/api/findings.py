@@ -105,7 +105,7 @@ def _is_silent(node: ClusterNode, now_s: float) -> bool:
 
 
 async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
-    """Those whose first job has waited for longest."""
+    """Return the queues whose first job has waited for longest."""
     words = [b"QLIST", b"SORT", b"oldest", b"COUNT", b"%d" % LONGEST_MAX]
     where = CLUSTER if scope == CLUSTER else b"PROCESSES"
     reply = await exchange.call(*words, where)
@@ -119,6 +119,7 @@ async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
             row[b"backoff"],
             float(row[b"out-per-s"]),
             exchange.host.view.pause(row[b"name"]),
+            exchange.host.view.alert_wait_s(row[b"name"]),
         )
         for row in reply[b"queues"]
     )
