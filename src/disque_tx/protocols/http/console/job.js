@@ -49,16 +49,24 @@ function copies({ repl, holders, nodes_delivered: told }) {
   return told?.length ? `${wanted}, sent to ${many(told.length, "node")}` : wanted;
 }
 
+/** When a job with a DELAY is queued: ms since 1970. */
+const due = (job) => Number(BigInt(job.ctime) / 1000000n) + job.delay * 1000;
+
+/** The state of a job in a word or two. */
+function word(job) {
+  if (job.state !== "active") return job.state;
+  return job.delay && due(job) > Date.now() ? "delayed" : "in flight";
+}
+
 /** Where a job is, and what happens next, in a sentence. */
 function told(job) {
   const again = job.next_requeue_within > 0 ? Date.now() + job.next_requeue_within : 0;
-  const due = Number(BigInt(job.ctime) / 1000000n) + job.delay * 1000;
   const letter = letterIn(job.body);
   if (letter) return `A dead letter: a job of ${letter.queue} failed for good ("${letter.reason || "no reason given"}"). It waits to be requeued or dropped, and is lost ${distance(Date.now() + job.ttl * 1000)}.`;
   if (job.state === "queued") return `Waits in ${job.queue}: the next worker that asks for this queue gets it when its turn comes.`;
   if (job.state === "acked") return "Done. It is kept until all nodes that have copies know that.";
   if (job.state === "wait-repl") return "Waits for its copies at other nodes; then it is queued.";
-  if (job.delay && due > Date.now()) return `Delayed: queued ${distance(due)}, at ${hour(due)}.`;
+  if (word(job) === "delayed") return `Delayed: queued ${distance(due(job))}, at ${hour(due(job))}.`;
   if (!job.retry) return "Was delivered, and is not delivered again: its RETRY is 0.";
   const held = job.nacks ? "In flight, or waiting for its next attempt" : "In flight at a worker";
   return again ? `${held}: delivered again at ${hour(again)} (${distance(again)}) unless it is acknowledged.` : `${held}.`;
@@ -140,7 +148,7 @@ export default function job(app, id) {
     put(sentence, told(values));
     if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
-    put(badge, values.state);
+    put(badge, word(values));
     if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${segment(queue)}`));
     const rows = [
       ["Queue", queue && link(queue, `#/queues/${segment(queue)}`)],

@@ -72,7 +72,7 @@ export default function nodes() {
   const summary = h("span", { class: "soft" });
   const svg = s("svg", { class: "map", role: "img", "aria-label": "Map of nodes", viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
   const table = new Table("Nodes", [
-    { title: "Node", class: "mono", text: (node) => node.id.slice(0, 16) },
+    { title: "Node", class: "mono", text: (node) => short(node.id) },
     { title: "Address", text: address },
     { title: "State", fill: (cell, node) => {
       const [text, kind] = state(node);
