@@ -8,6 +8,7 @@ import { Findings } from "/console/findings.js";
 import { bytes, count, duration, many, real, size } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
+const SHOWN = 6;
 const WINDOWS = [[60, "1 min"], [300, "5 min"], [900, "15 min"]];
 
 /** Values per second between the samples of a counter. */
@@ -58,7 +59,7 @@ export default function overview(app) {
     const [{ rows }, { samples, step_s }, { queues }, found] = await Promise.all([
       get(scoped(at("figures")), signal),
       get(scoped(at("history"), { seconds: window_s }), signal),
-      get(counted(at("counts"), { sort: "oldest", limit: 6 }), signal),
+      get(counted(at("counts"), { sort: "oldest", limit: 3 * SHOWN }), signal),
       get(scoped(at("findings")), signal),
     ]);
     findings.show(found.findings);
@@ -84,9 +85,11 @@ export default function overview(app) {
     stock.update(times, [samples.queued, samples.in_flight], window_s);
     waits.update(times, [samples.oldest_s, samples.wait_p99_s, samples.wait_p50_s], window_s);
     memory.update(times, [samples.memory_bytes], window_s);
+    // Dead letters wait for people: they are told above.
+    const waiting = queues.filter((row) => !row.name.startsWith("dead:")).slice(0, SHOWN);
     none.hidden = queues.length > 0;
     table.node.hidden = !none.hidden;
-    table.update(queues);
+    table.update(waiting);
     page.every_s = step_s;
   }
   const page = { title: "Overview", node, refresh, every_s: 5, end: () => [flow, stock, waits, memory].forEach((chart) => chart.end()) };
