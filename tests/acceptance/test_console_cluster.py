@@ -110,8 +110,9 @@ class FiguresTests(ClusterCase):
         ]
         self.go("queues/mail", "body 0", "body 1", "body 2")
         self.page.click("This node")
-        self.page.wait("!document.body.innerText.includes('body 2')")
-        self.assertIn(f"of this node only, {self.first.ip}:{self.first.port}", self.page.text())
+        self.page.wait_for_text(f"of this node only, {self.first.ip}:{self.first.port}")
+        self.page.wait_for_text("body 0")
+        self.assertNotIn("body 2", self.page.text())
         self.page.click("Cluster")
         self.page.wait_for_text("body 2")
         self.go(f"jobs/{quote(ids[2], safe='')}", "body 2", "Waits in mail")

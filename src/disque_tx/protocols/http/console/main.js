@@ -294,6 +294,7 @@ document.addEventListener("keydown", (event) => {
 
 $("scope").append(segments("Whose figures are shown", [["cluster", "Cluster"], ["daemon", "This node"]], scope.value, (word) => {
   scope.value = word;
+  showCluster();
   show();
 }));
 $("nav").append(...PAGES.map(([name, title]) => h("a", { href: `#/${name}`, "data-name": name }, title)));
