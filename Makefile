@@ -110,7 +110,7 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 # -- what people run ---------------------------------------------------------------------------
 
 demo: say-demo $(VENV)/.made
-	@$(BIN)/python -m disque_tx.cli.programs.demo
+	@$(BIN)/python -m disque_tx.cli.programs.demo $(if $(STAY),--stay)
 
 say-demo:
 	@test -e $(VENV)/.made || echo "A daemon, a producer and a worker will run for 6 seconds. Their environment is made first."

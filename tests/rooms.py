@@ -21,16 +21,17 @@ ALLOWED: Final = {
     "plugins": COMMON | {"commands", "core"},
     "services": COMMON | {"config", "commands", "core", "engine", "plugins", "wire", "workqueue"},
     # Dead letters of workers are read as workers read them.
-    "protocols": {"errors", "text", "plugins", "worker"},
+    "protocols": {"errors", "text", "plugins", "worker", "client", "diagnosis"},
     "sim": COMMON | {"config", "commands", "core", "engine", "wire"},
     "client": {"errors"},
+    "diagnosis": {"errors", "client"},
     "worker": {"errors", "client", "text"},
     "integrations": {"errors", "client", "worker"},
     "workqueue": {"errors", "client"},
     "spark": COMMON | {"wire", "client"},
     "cli": COMMON
-    | {"client", "commands", "config", "core", "integrations", "services", "spark", "wire"}
-    | {"worker", "workqueue"},
+    | {"client", "commands", "config", "core", "diagnosis", "integrations", "services", "spark"}
+    | {"wire", "worker", "workqueue"},
 }
 
 #: Package → folder in it → other folders of the package that its modules may use, from the ground

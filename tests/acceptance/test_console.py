@@ -9,6 +9,12 @@ from urllib.parse import quote
 from tests.acceptance.consolebench import ConsoleCase, PageCase, fill
 from tests.acceptance.daemon import wait_for
 
+#: What is visible, and yet not to be seen without moving the page or a table to the side.
+_CUT = (
+    "[...document.querySelectorAll('main :is(td, th, button, .badge), .top > *')]"
+    ".filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1)"
+    ".map((one) => one.textContent)"
+)
 _HIDE = (
     "Object.defineProperty(document, 'hidden', {configurable: true, value: %s});"
     "document.dispatchEvent(new Event('visibilitychange'))"
@@ -73,7 +79,7 @@ class PageTests(PageCase):
         path = f"jobs/{quote(job_id, safe='')}"
         self.api("POST", f"{path}/ack")
         wait_for(lambda: len(self.api("GET", f"{path}/events")["events"]) >= 4, "it is logged")
-        self.go(path, "This node does not know the job", "The past is from the event log")
+        self.go(path, "No node knows the job", "The past is from the event log")
         for text in ("Added", "Delivered to a worker after", "Acknowledged: done after"):
             self.assertIn(text, self.page.text())
 
@@ -88,7 +94,7 @@ class PageTests(PageCase):
         """A node that stops is missed, and found again."""
         self.go("nodes", "all connected")
         self.node.terminate()
-        self.page.wait_for_text("The node cannot be reached")
+        self.page.wait_for_text("This node does not answer")
         self.node.start()
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
@@ -113,13 +119,19 @@ class PageTests(PageCase):
         self.assertEqual(f"{witness} does not reach {hanging}", self.page.run(arrow))
 
     def test_workers(self) -> None:
-        """A worker is listed with how many jobs it holds, and which queues it serves."""
-        worker = self.node.client()
-        self.addCleanup(worker.close)
-        worker.call("CLIENT", "SETNAME", "disque-worker/shop%3Ca%3E%20%25/8/3/mail,images%2Fsmall,")
-        self.go("clients", "3 of 8 jobs")
-        self.assertIn("shop<a> %", self.page.text())
-        self.assertIn("mail, images/small, …", self.page.text())
+        """A worker is listed once, however many connections it has, with how many jobs it holds,
+        how many it does at a time, and which queues it serves."""
+        for _ in range(2):
+            worker = self.node.client()
+            self.addCleanup(worker.close)
+            name = "disque-worker/shop%3Ca%3E%20%25/8/14/mail,images%2Fsmall,"
+            worker.call("CLIENT", "SETNAME", name)
+        self.go("clients", "shop<a> %")
+        rows = self.page.run(
+            "[...document.querySelectorAll('table')[0].querySelectorAll('tbody tr')]"
+            ".map((row) => [...row.children].slice(0, 4).map((cell) => cell.innerText))"
+        )
+        self.assertEqual([["shop<a> %", "14", "8", "mail, images/small, …"]], rows)
 
     def test_hidden(self) -> None:
         """A tab that nobody sees asks nothing, and says so; seen again, it goes on at once."""
@@ -129,7 +141,7 @@ class PageTests(PageCase):
         self.page.run(_HIDE % "true")
         self.page.wait("document.title.startsWith('⏸')")
         asked = self.page.run("asked")
-        self.assertIn("Paused while this tab is hidden", self.page.text())
+        self.assertIn("No updates while this tab is hidden", self.page.text())
         # Longer than the interval of the page, by the clock of the page.
         self.page.run("new Promise((done) => setTimeout(done, 6000))")
         self.assertEqual(asked, self.page.run("asked"))
@@ -137,12 +149,14 @@ class PageTests(PageCase):
         self.page.wait(f"asked > {asked}")
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
-    def test_pause_button(self) -> None:
-        """Figures that one wants to read hold still."""
-        self.go("clients", "Connected for")
-        self.page.click("Pause")
-        self.page.wait("document.getElementById('live').innerText === 'Paused'")
-        self.page.click("Resume")
+    def test_stop_updates(self) -> None:
+        """Figures that one wants to read hold still, and that has another name than the pause of a
+        queue."""
+        self.go("queues", "thumbnails")
+        self.page.click("Stop updates")
+        self.page.wait("document.getElementById('live').innerText === 'Updates stopped'")
+        self.assertEqual("none", self.api("GET", "queues/thumbnails")["pause"])
+        self.page.click("Resume updates")
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
 
@@ -193,7 +207,7 @@ class KeyTests(ConsoleCase):
                 self.assertNotEqual("none", outline, name)
             if name == "Nodes":
                 break
-        self.assertLessEqual({"Pause", "Queues", "Nodes"}, seen)
+        self.assertLessEqual({"Stop updates", "Queues", "Nodes"}, seen)
         self.page.press("Enter")
         self.page.wait_for_text("This node is alone")
         self.page.run("document.querySelector('.skip').focus()")
@@ -212,9 +226,21 @@ class KeyTests(ConsoleCase):
             self.page.open(f"{self.url}#/{place}")
             self.page.wait_for_text(text)
             self.assertEqual(360, self.page.run("document.documentElement.scrollWidth"), place)
+            self.assertEqual([], self.page.run(_CUT), place)
         self.page.click("Menu")
         self.page.click("Nodes")
         self.page.wait_for_text("This node is alone")
+
+    def test_failed_schedule(self) -> None:
+        """What is wrong with a schedule is readable, and takes no room from what can be done."""
+        self.node.client().call("PAUSE", "locked", "in")
+        self.api("PUT", "schedules/broken", {"every_s": 1, "queue": "locked", "body": "x"})
+        self.page.open(f"{self.url}#/schedules")
+        self.page.wait_for_text("PAUSED Queue paused in input, try later")
+        for width in (1000, 390):
+            self.page.size(width, 740)
+            self.assertEqual([], self.page.run(_CUT), width)
+            self.page.click("Pause broken" if width == 1000 else "Resume broken")
 
     def test_colours(self) -> None:
         """One chooses light or dark, and the choice is kept."""

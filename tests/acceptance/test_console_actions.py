@@ -24,11 +24,11 @@ _TRICKS = (
 )  # fmt: skip
 _NO_PAGES = (
     "jobs/../queues/mail/flush", "jobs/..", "jobs/%2e%2e", "jobs/.%2E", "queues/..", "jobs/",
-    "queues/mail/flush", "queues/.", "nodes/x",
+    "queues/mail/flush", "queues/.", "nodes/x", "toString/x", "constructor", "nothing",
 )  # fmt: skip
 _ANSWERED = (
     "!document.getElementById('problem').hidden || "
-    "document.querySelector('main').innerText.includes('does not know the job')"
+    "document.querySelector('main').innerText.includes('No node knows the job')"
 )
 
 
@@ -117,6 +117,14 @@ class ActionTests(PageCase):
         self.assertEqual([0, 500, 1000], sorted(set(self.page.run("seen")))[-3:])
         self.assertEqual(0, self.queued("dead:bulk"))
 
+    def test_more_reasons(self) -> None:
+        """What is not listed is said: no reason and no letter vanishes without a hint."""
+        node = self.node.client()
+        for number in range(103):
+            word = chr(97 + number // 26) + chr(97 + number % 26)
+            node.call("ADDJOB", "dead:bulk", letter(number, f"error {word}"), "0", "RETRY", "300")
+        self.go("queues/bulk", "3 more reasons with 3 jobs are not listed.")
+
     def test_job(self) -> None:
         """The body of a job is shown in the form that suits it, and its life while it happens."""
         path = f"jobs/{quote(self.job, safe='')}"
@@ -125,6 +133,7 @@ class ActionTests(PageCase):
         self.page.wait_for_text("000000  7b 22 6e 75")
         self.api("POST", "queues/invoices/lease")
         self.page.wait_for_text("Delivered to a worker")
+        self.page.wait_for_text("In flight at a worker: delivered again at")
         self.page.click("Acknowledge…")
         self.page.wait_for_text("End this job of invoices?")
         self.page.press("Enter")  # no key alone ends a job
@@ -133,7 +142,7 @@ class ActionTests(PageCase):
         self.page.click("Acknowledge…")
         self.page.click("Acknowledge")
         self.page.wait_for_text("The job is done.")
-        self.page.wait_for_text("This node does not know the job")
+        self.page.wait_for_text("No node knows the job")
 
     def test_dead_letter(self) -> None:
         """The first thing that is offered for a dead letter is to put its job back; nothing that
@@ -219,7 +228,7 @@ class ActionTests(PageCase):
         self.assertEqual("queued", self.api("GET", path)["state"])
         self.page.click("Delete…")
         self.page.click("Delete")
-        self.page.wait_for_text("The job is deleted from this node.")
+        self.page.wait_for_text("The job is deleted.")
         self.assertEqual(0, self.queued("invoices"))
 
     def test_schedules(self) -> None:

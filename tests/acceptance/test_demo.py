@@ -13,6 +13,45 @@ from urllib.request import urlopen
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
 
 
+class PipeTests(DaemonTestCase):
+    """The demonstration where nobody can press a key."""
+
+    def run_until(self, text: str, *words: str) -> tuple[subprocess.Popen[str], str]:
+        """Start it, and read until it shows this."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "disque_tx.cli.programs.demo", *words],
+            env=environment(TMPDIR=str(self.short_folder())),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        shown = ""
+        assert process.stdout is not None
+        self.addCleanup(process.stdout.close)
+        while text not in shown and (line := process.stdout.readline()):
+            shown += line
+        return process, shown
+
+    def test_ends(self) -> None:
+        """No console is offered that is gone before anybody can look at it; how to have one is
+        said."""
+        process, shown = self.run_until("files are removed")
+        self.assertNotIn("http://", shown)
+        self.assertIn("make demo STAY=1", shown)
+        self.assertEqual(0, process.wait())
+
+    def test_stays(self) -> None:
+        """On demand the daemon stays until it is told to end."""
+        process, shown = self.run_until("Visit the console: ", "--stay")
+        (console,) = re.findall(r"Visit the console: (\S+)", shown)
+        with urlopen(console) as answer:
+            self.assertEqual(200, answer.status)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait())
+
+
 class TerminalTests(DaemonTestCase):
     """The demonstration in a terminal."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import ssl
@@ -16,7 +17,7 @@ from tests.acceptance.daemon import (
     free_port,
     wait_for,
 )
-from tests.acceptance.resp import Connection
+from tests.acceptance.resp import Connection, ReplyError
 from tests.commands.test_table import COMMANDS
 from tests.services.net.certificates import Authority
 
@@ -168,6 +169,39 @@ class SignalTests(DaemonTestCase):
             self.assertEqual(0, daemon.terminate(number))
             self.assertIn("bye bye", daemon.log())
 
+    def test_drain(self) -> None:
+        """SIGUSR1, which tells beanstalkd to drain, makes the node leave its cluster, and the log
+        says how that was done."""
+        daemon = self.running()
+        client = daemon.client()
+        os.kill(daemon.pid, signal.SIGUSR1)
+        wait_for(lambda: client.call("CLUSTER", "LEAVING") == "yes", "the node leaves")
+        self.assertIn("Received SIGUSR1: the node leaves its cluster", daemon.log())
+        self.assertEqual("PONG", client.call("PING"))
+
+    def test_audit(self) -> None:
+        """The log says who changed how the node works, from where, and what was refused, and no
+        password."""
+        daemon = self.running()
+        client = daemon.client()
+        client.call("CLIENT", "SETNAME", "shop-admin")
+        for words in (
+            ("QPOLICY", "SET", "mail:*", "retry", "60"), ("PAUSE", "mail", "out"),
+            ("QFLUSH", "mail"), ("PAUSE", "mail", "state"), ("CONFIG", "GET", "hz"),
+            ("CONFIG", "SET", "hz", "many"), ("CONFIG", "SET", "requirepass", "very secret"),
+        ):  # fmt: skip
+            with contextlib.suppress(ReplyError):
+                client.call(*words)
+        log = daemon.log()
+        said = [line.partition(" (shop-admin): ")[2] for line in log.splitlines()]
+        said = [line for line in said if line]
+        self.assertEqual(["QPOLICY SET mail:* retry 60", "PAUSE mail out", "QFLUSH mail"], said[:3])
+        self.assertTrue(said[3].startswith("CONFIG SET hz many, refused: ERR "), said)
+        self.assertTrue(said[4].startswith("CONFIG SET requirepass "), said)
+        self.assertEqual(5, len(said))
+        self.assertNotIn("very secret", log)
+        self.assertIn("Client 127.0.0.1:", log)
+
     def test_blocked_clients(self) -> None:
         """Clients that wait for jobs receive an error that asks them to use another node, before
         they are disconnected."""
@@ -197,7 +231,9 @@ class SignalTests(DaemonTestCase):
         path.rename(daemon.folder / "old.log")
         daemon.terminate()
         self.assertIn("bye bye", path.read_text())
-        self.assertRegex(path.read_text(), r"\A\d+:P \d\d \w{3} \d\d:\d\d:\d\d\.\d{3} [-.*#] ")
+        self.assertRegex(
+            path.read_text(), r"\A\d+:P \d\d \w{3} \d{4} \d\d:\d\d:\d\d\.\d{3} [+-]\d{4} [-.*#] "
+        )
 
     def test_daemonize(self) -> None:
         """In the background, the pid file contains the process ID, and is removed at the end."""

@@ -9,6 +9,7 @@ from disque_tx.cli.connection import (
     ServerConnection,
     ServerConnectionLost,
     ServerUnreachable,
+    explained,
 )
 from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
@@ -21,6 +22,22 @@ class AddressTests(SynchronousTestCase):
         self.assertEqual("localhost:7711", ServerAddress("localhost", 7711).prompt())
         self.assertEqual("[::1]:7711", ServerAddress("::1", 7711).prompt())
         self.assertEqual("disque /tmp/d", ServerAddress("localhost", 7711, "/tmp/d").prompt())
+
+
+class AdviceTests(SynchronousTestCase):
+    """What is said besides the error."""
+
+    def test_certificates(self) -> None:
+        """Each error of a certificate has its own remedy."""
+        failed = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+        for why, advice in (
+            ("certificate has expired (_ssl.c:1006)", "put a new one in its place"),
+            ("certificate is not yet valid (_ssl.c:1006)", "check the clocks"),
+            ("self-signed certificate in certificate chain", "with --cacert."),
+            ("Hostname mismatch, certificate is not valid for 'x'", "is for another host"),
+        ):
+            self.assertIn(advice, explained(failed + why))
+        self.assertNotIn("No trusted authority", explained(f"{failed}certificate has expired"))
 
 
 class ConnectionTests(SynchronousTestCase):

@@ -20,6 +20,15 @@ _HINTS: Final[tuple[tuple[str, str], ...]] = (
     ("UNEXPECTED_EOF", "The server may not use TLS on this port; try without --tls."),
     ("RECORD_LAYER_FAILURE", "The server does not use TLS on this port; try without --tls."),
     (
+        "certificate has expired",
+        "The server's certificate has expired: put a new one in its place, and send the server"
+        " SIGHUP. Naming an authority with --cacert does not help.",
+    ),
+    (
+        "certificate is not yet valid",
+        "The server's certificate is not valid yet: check the clocks of both machines.",
+    ),
+    (
         "certificate verify failed: Hostname mismatch",
         "The certificate is for another host; name that with --sni, or use --no-host-check.",
     ),

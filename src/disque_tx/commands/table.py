@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from disque_tx.commands import asking
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.base.audit import AuditedCommand
 from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.jobs import counting, getjob, jobs, queues, retries
 from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, process
@@ -60,12 +61,12 @@ def standard_registry() -> Registry:
             Command(b"auth", 2, "readonly loading fast", admin.auth),
             Command(b"ping", -1, "readonly fast", admin.ping),
             Command(b"info", -1, "readonly loading", info.info),
-            Command(b"shutdown", -1, "readonly admin loading", admin.shutdown),
+            AuditedCommand(b"shutdown", -1, "readonly admin loading", admin.shutdown),
             Command(b"monitor", 1, "readonly admin", admin.monitor),
-            Command(b"debug", -2, "admin", process.debug),
-            Command(b"config", -2, "readonly admin", process.config),
-            Command(b"cluster", -2, "readonly admin", cluster.cluster),
-            Command(b"client", -2, "readonly admin", clients.client),
+            AuditedCommand(b"debug", -2, "admin", process.debug),
+            AuditedCommand(b"config", -2, "readonly admin", process.config),
+            AuditedCommand(b"cluster", -2, "readonly admin", cluster.cluster),
+            AuditedCommand(b"client", -2, "readonly admin", clients.client),
             Command(b"slowlog", -2, "readonly", diagnosis.slowlog),
             Command(b"time", 1, "readonly fast", admin.time),
             Command(b"command", 0, "readonly loading", admin.command),
@@ -88,14 +89,14 @@ def standard_registry() -> Registry:
             Command(b"nack", -1, "write denyoom fast returns", retries.nack),
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
-            Command(b"pause", -3, "readonly fast", queues.pause),
-            Command(b"qpolicy", -2, "admin", policies.qpolicy),
+            AuditedCommand(b"pause", -3, "readonly fast", queues.pause),
+            AuditedCommand(b"qpolicy", -2, "admin", policies.qpolicy),
             Command(b"qcount", -2, "readonly fast", counting.qcount),
             Command(b"qlist", -1, "readonly", counting.qlist),
-            Command(b"qflush", -2, "write", counting.qflush),
+            AuditedCommand(b"qflush", -2, "write", counting.qflush),
             Command(b"waitjob", -2, "readonly fast", counting.waitjob),
             Command(b"qmove", -3, "write denyoom", retries.qmove),
-            Command(b"schedule", -2, "admin", schedules.schedule),
+            AuditedCommand(b"schedule", -2, "admin", schedules.schedule),
             Command(b"ask", -3, "admin", asking.ask),
         ]
     )

@@ -68,6 +68,10 @@ class INodeView(Interface):
     def pause(name: bytes) -> str:
         """Whether a queue, which need not exist, is paused: none, in, out or all."""
 
+    def alert_wait_s(name: bytes) -> int:
+        """For how long the first job of a queue may wait before that is a problem, by the policy of
+        the queue, which need not exist; 0 for any time."""
+
     def queued(name: bytes, count: int) -> list[bytes]:
         """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
         first."""

@@ -9,7 +9,7 @@ import sys
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase, sees
 from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.cluster.test_crashes import ALWAYS
-from tests.acceptance.daemon import DaemonTestCase
+from tests.acceptance.daemon import DaemonTestCase, free_port
 from tests.acceptance.disque import disque, started
 
 
@@ -76,6 +76,15 @@ class CreateTests(DaemonTestCase):
         self.assertIn(f"Likely cause: {cause}", error)
         self.assertIn("cluster-insecure yes", error)
         self.assertNotIn(places[0] + " listens", error)
+
+    def test_bus_ports(self) -> None:
+        """Nodes whose bus listens at a port of its own are joined as well."""
+        nodes = [self.running(f"cluster-bus-port {free_port()}") for _ in range(3)]
+        first, second, third = (f"127.0.0.1:{node.port}" for node in nodes)
+        status, output, error = disque("cluster", "create", first, second, "--yes")
+        self.assertEqual((0, "The 2 nodes know each other.\n"), (status, output), error)
+        status, output, error = disque("cluster", "meet", first, third, "--yes")
+        self.assertEqual((0, "The 3 nodes know each other.\n"), (status, output), error)
 
     def test_not_all_answer(self) -> None:
         """Nothing is changed when one node cannot be reached, or is given twice."""

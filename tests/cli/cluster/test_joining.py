@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.cluster.joining import others
-from disque_tx.cli.cluster.nodeview import SurveyedNode
 from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.facts import SurveyedNode
 
 
 def node(name: str, *flags: str, connected: bool = True) -> ClusterNode:

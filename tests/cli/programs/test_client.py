@@ -211,11 +211,11 @@ class ClientTests(SynchronousTestCase):
         self.assertTrue(result.stdout.endswith(b"errors: 1, replies: 2\n"))
 
     def test_help_version_usage(self) -> None:
-        """Help goes to standard error with status 1, the version to standard output with status
-        0."""
+        """Help that was asked for goes to standard output, with status 0, so that it can be paged;
+        and so does the version."""
         shown = run("disque_tx.cli.programs.client", "--help")
-        self.assertEqual((1, b""), (shown.returncode, shown.stdout))
-        self.assertTrue(shown.stderr.startswith(b"Usage: disque"))
+        self.assertEqual((0, b""), (shown.returncode, shown.stderr))
+        self.assertTrue(shown.stdout.startswith(b"Usage: disque"))
         version = run("disque_tx.cli.programs.client", "-v")
         self.assertEqual(
             (0, f"disque {__version__}\n".encode()), (version.returncode, version.stdout)

@@ -86,8 +86,13 @@ class BrowserTests(SlicedCase):
 
     def test_rebinding(self) -> None:
         """6: a name that was made to resolve to this node is not served, whatever it asks."""
-        for path in ("/metrics", "/healthz/live", "/api/v1/config"):
+        for path in ("/metrics", "/", "/api/v1/config", "/healthz"):
             self.problem(421, "HOST", self.http("GET", path, Host="evil.example:7780"))
+
+    def test_health_by_any_name(self) -> None:
+        """A load balancer may ask by any name; what it is told is in no other answer."""
+        for host in ("queue.example.com", "disque:7780"):
+            self.assertEqual(200, self.http("GET", "/healthz/ready", Host=host).status)
 
     def test_override(self) -> None:
         """7: a header or parameter does not change the method."""

@@ -35,7 +35,8 @@ class LineTests(LogCase):
         self.log.notice("hello")
         self.assertRegex(
             self.lines()[0],
-            rf"\A{os.getpid()}:P \d\d [A-Z][a-z]{{2}} \d\d:\d\d:\d\d\.\d{{3}} \* hello\Z",
+            rf"\A{os.getpid()}:P \d\d [A-Z][a-z]{{2}} \d{{4}} \d\d:\d\d:\d\d\.\d{{3}} [+-]\d{{4}}"
+            r" \* hello\Z",
         )
 
     def test_marks(self) -> None:

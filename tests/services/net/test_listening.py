@@ -82,8 +82,15 @@ class ListenTests(SynchronousTestCase):
                 sock.close()
 
     def test_named(self) -> None:
-        """An explicitly configured address is never left out."""
-        self.refusal(False, "::1", errno.EADDRNOTAVAIL)
+        """An explicitly configured address is never left out; another port would not help."""
+        text = self.refusal(False, "::1", errno.EADDRNOTAVAIL)
+        self.assertIn("No such address is on this machine: check 'bind'.", text)
+        self.assertNotIn("Another port", text)
+
+    def test_privileged(self) -> None:
+        """Where the port needs a privilege, that is said."""
+        self.port = 80
+        self.assertIn("need a privilege", self.refusal(False, "::1", errno.EACCES))
 
     def test_none(self) -> None:
         """It is an error if both families are missing."""

@@ -8,9 +8,7 @@ import attrs
 import click
 
 from disque_tx.cli.cluster import downgrade, joining
-from disque_tx.cli.cluster.findings import Finding, findings, is_problem
-from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, causes
-from disque_tx.cli.cluster.nodeview import Survey, SurveyedNode, basic_view, place, survey
+from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, bus_configs, causes
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
@@ -18,8 +16,12 @@ from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import progress
+from disque_tx.cli.verbs.base.survey import basic_view, place, survey
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
+from disque_tx.diagnosis.facts import Survey, SurveyedNode
+from disque_tx.diagnosis.finding import Finding
+from disque_tx.diagnosis.findings import findings, is_problem
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6
@@ -256,10 +258,14 @@ def _join(
     addresses = [view.address for view in views]
     places = {each: joining.resolve_for_meet(each) for each in addresses}
     agreed(question, yes)
-    why = causes(members, {each: found.ip for each, found in places.items()})
+    buses = bus_configs(members, places)
+    why = causes(buses, {each: found.ip for each, found in places.items()})
     for cause in why:
         click.echo(f"Note: {cause}", err=True)
-    to_meet = [places[each] for each in addresses[1:]]
+    to_meet = [
+        attrs.evolve(places[each], bus_port=buses[each].port if each in buses else 0)
+        for each in addresses[1:]
+    ]
     work = NodeJoining(members, addresses[0], addresses + others, to_meet, ids, causes=why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)

@@ -14,12 +14,12 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli.cluster.nodeview import basic_view, survey
 from disque_tx.cli.cluster.options import agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.survey import basic_view, survey
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
 from disque_tx.client.requests.schedules import Schedule

@@ -7,29 +7,34 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import SurveyedNode, basic_view
 from disque_tx.cli.verbs.base.members import MemberAnswers, Members
+from disque_tx.cli.verbs.base.survey import basic_view
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
+from disque_tx.diagnosis.facts import SurveyedNode
 from disque_tx.errors import DisqueError
 
-_DIRECTIVES: Final = ("cluster-bus-tls", "cluster-insecure", "bind")
+#: Where other nodes must connect; the first that is not 0 counts.
+_BUS_PORTS: Final = ("cluster-announce-bus-port", "cluster-bus-port")
+_DIRECTIVES: Final = ("cluster-bus-tls", "cluster-insecure", "bind", *_BUS_PORTS)
 
 
 @attrs.frozen
 class BusConfig:
     """The configuration of one node's bus. ``open``: to the network; ``None`` if unknown, as with
-    the original. ``bind``: the configured addresses to listen on."""
+    the original. ``bind``: the configured addresses to listen on. ``port``: where other nodes must
+    connect, 0 for the port of clients + 10000."""
 
     open: bool | None
     bind: tuple[str, ...]
+    port: int = 0
 
     def listens_at(self, ip: str) -> bool:
         """Whether its bus may listen on this address of its host."""
@@ -44,7 +49,9 @@ def bus_config(node: Disque) -> BusConfig:
     values = {name: _value(node, name) for name in _DIRECTIVES}
     switches = [values["cluster-bus-tls"], values["cluster-insecure"]]
     known = all(switch in ("yes", "no") for switch in switches)
-    return BusConfig("yes" in switches if known else None, tuple((values["bind"] or "").split()))
+    ports = [int(port) for port in map(values.get, _BUS_PORTS) if port and port.isdecimal()]
+    bind = tuple((values["bind"] or "").split())
+    return BusConfig("yes" in switches if known else None, bind, next(filter(None, ports), 0))
 
 
 def _value(node: Disque, name: str) -> str | None:
@@ -63,10 +70,14 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def causes(members: Members, places: Mapping[str, str]) -> list[str]:
+def bus_configs(members: Members, nodes: Iterable[str]) -> dict[str, BusConfig]:
+    """The configuration of each node that answers, by its address for clients."""
+    return members.try_to_ask(nodes, bus_config).of
+
+
+def causes(answers: Mapping[str, BusConfig], places: Mapping[str, str]) -> list[str]:
     """Why nodes cannot be met; ``places``: address for clients → IP address at which other nodes
     must reach the node."""
-    answers = members.try_to_ask(places, bus_config).of
     return [
         f"The bus of {address} listens on loopback only, and other nodes must reach it at {ip}."
         " Enable TLS (cluster-bus-tls yes), or set cluster-insecure yes on a network that strangers"
@@ -90,10 +101,12 @@ class NotJoined(DisqueError):
 
 @attrs.frozen
 class MeetAddress:
-    """The address of a node for MEET: an IP address and a port."""
+    """The address of a node for MEET: an IP address, a port, and the port of its bus, 0 for the
+    port + 10000."""
 
     ip: str
     port: int
+    bus_port: int = 0
 
 
 def resolve_for_meet(given: str) -> MeetAddress:
@@ -163,7 +176,7 @@ class NodeJoining:
 
     def _meet(self, node: Disque) -> None:
         for place in self._places:
-            node.cluster_meet(place.ip, place.port)
+            node.cluster_meet(place.ip, place.port, place.bus_port)
 
     def _report(self, of: dict[str, SurveyedNode], silent: dict[str, str], timeout_s: float) -> str:
         lines = [f"{address} does not answer: {why}" for address, why in silent.items()]
@@ -175,8 +188,8 @@ class NodeJoining:
             f"After {timeout_s:g} s not all nodes know each other:\n  "
             + "\n  ".join(lines)
             + "".join(f"\nLikely cause: {cause}" for cause in self._causes)
-            + "\nEach node must reach the bus port (the port + 10000) of every other. It is safe to"
-            " run this again."
+            + "\nEach node must reach the bus port of every other: the port + 10000, or its"
+            " cluster-bus-port. It is safe to run this again."
         )
 
 

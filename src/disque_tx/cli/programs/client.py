@@ -172,8 +172,8 @@ def _intrinsic_latency(options: ClientOptions) -> int:
 
 
 def _help(options: ClientOptions) -> int:
-    sys.stderr.write(verbs.USAGE)
-    return 1
+    sys.stdout.write(verbs.USAGE)
+    return 0
 
 
 def _version(options: ClientOptions) -> int:

@@ -1,6 +1,7 @@
 """``make demo``: runs a real daemon, a producer and a worker for some seconds, and cleans up.
 
-In a terminal the daemon then stays until Ctrl-C, with few jobs, so that its console can be visited.
+In a terminal, and with ``--stay`` (``make demo STAY=1``) everywhere, the daemon then stays until it
+is told to end, with few jobs, so that its console can be visited.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from disque_tx.cli.connection import (
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 
 _SECONDS: Final = 6.0
+_STAY: Final = "--stay"
 _BATCH: Final = 50
 #: How long the daemon may take to start, even on a busy machine.
 _START_WITHIN_S: Final = 60.0
@@ -52,9 +54,10 @@ class DemoCounts:
         self.stop = False
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     """Run the demonstration; returns the exit status."""
-    stays = sys.stdin.isatty() and sys.stdout.isatty()
+    words = sys.argv[1:] if words is None else words
+    stays = _STAY in words or (sys.stdin.isatty() and sys.stdout.isatty())
     print(introduction(stays), flush=True)
     for number in _SIGNALS:
         signal.signal(number, _interrupted)
@@ -76,6 +79,8 @@ def introduction(stays: bool) -> str:
     )
     if stays:
         text += " Then the daemon stays\nuntil you press Ctrl-C, for you to visit its console."
+    else:
+        text += " Then all ends;\nmake demo STAY=1 keeps the daemon, for you to visit its console."
     return f"{text} Nothing is left behind."
 
 
@@ -96,7 +101,8 @@ def _run(folder: str, stays: bool) -> int:
                 file=sys.stderr,
             )
             return 1
-        print(f"The daemon serves on port {port}, with a console: {console}", flush=True)
+        where = f", with a console: {console}" if stays else ""
+        print(f"The daemon serves on port {port}{where}", flush=True)
         with _working(port) as counts:
             _show(counts)
             _print_next_steps()

@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -51,12 +52,14 @@ Report = Callable[[str], object]
 @attrs.frozen
 class _Daemon:
     """What the process runs. ``loading``: nothing can be lost by ending at once. ``reload``: reads
-    the certificates again. ``kill``: ends other processes that belong to it.
+    the certificates again. ``leave``: makes the node leave its cluster, in good order. ``kill``:
+    ends other processes that belong to it.
     ``connect``: given what a parent process may call to stop it, with the reason."""
 
     root: NodeRoot | Parent
     loading: Callable[[], bool]
     reload: Callable[[], object]
+    leave: Callable[[], object]
     kill: Callable[[], object]
     connect: Callable[[Report], object] = lambda end: None
 
@@ -149,7 +152,8 @@ def _serve(settings: Settings, defaults: bool) -> int:
         from disque_tx.services.processes.parent.parent import Parent
 
         parent = Parent(settings, log, reactor, environment, report)
-        return _Daemon(parent, lambda: False, parent.reload, parent.kill)
+        reload, leave = (partial(parent.pass_on, each) for each in (signal.SIGHUP, signal.SIGUSR1))
+        return _Daemon(parent, lambda: False, reload, leave, parent.kill)
 
     if several:
         return _work(make_several, settings, log, report)
@@ -157,7 +161,12 @@ def _serve(settings: Settings, defaults: bool) -> int:
 
 
 def _one_node(root: NodeRoot) -> _Daemon:
-    return _Daemon(root, lambda: root.aof.loading, root.certificates.reload, lambda: None)
+    def leave() -> None:
+        root.node_service.call(b"CLUSTER", b"LEAVING", b"yes").addErrback(
+            lambda failure: root.log.warning(f"Cannot leave: {failure.getErrorMessage()}")
+        )
+
+    return _Daemon(root, lambda: root.aof.loading, root.certificates.reload, leave, lambda: None)
 
 
 def _has_several(settings: Settings) -> bool:
@@ -270,8 +279,9 @@ def _work(
 
 def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
     """SIGTERM and SIGINT stop the daemon in an orderly way, a second one at once; SIGHUP reloads
-    the certificates; SIGPIPE is ignored. What a parent process says stops it, too, and is not
-    counted as a signal: Ctrl-C reaches all processes, and the parent's word may come first."""
+    the certificates; SIGUSR1 makes the node leave its cluster, as it makes beanstalkd drain;
+    SIGPIPE is ignored. What a parent process says stops it, too, and is not counted as a signal:
+    Ctrl-C reaches all processes, and the parent's word may come first."""
     from twisted.internet.process import reapAllProcesses
 
     asked = signalled = False
@@ -303,6 +313,15 @@ def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
         signal.signal(number, stop)
     daemon.connect(end)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    def leave(*_: object) -> None:
+        log.warning(
+            "Received SIGUSR1: the node leaves its cluster and takes no more jobs;"
+            " CLUSTER LEAVING no ends that"
+        )
+        reactor.callFromThread(daemon.leave)
+
+    signal.signal(signal.SIGUSR1, leave)
     signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(daemon.reload))
     # The end of processes that the daemon has started.
     signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))

@@ -202,9 +202,11 @@ def cluster_my_id() -> Request[str]:
     return Request(("CLUSTER", "MYID"), replies.text, repeatable=True)
 
 
-def cluster_meet(ip: str, port: int) -> Request[None]:
-    """CLUSTER MEET: have the node start a handshake with the node at this address."""
-    return _plain(replies.done, "CLUSTER", "MEET", ip, port)
+def cluster_meet(ip: str, port: int, bus_port: int = 0) -> Request[None]:
+    """CLUSTER MEET: have the node start a handshake with the node at this address. ``bus_port``:
+    where its bus listens, 0 for the port + 10000, which is all that an original knows."""
+    words = (bus_port,) if bus_port else ()
+    return _plain(replies.done, "CLUSTER", "MEET", ip, port, *words)
 
 
 def cluster_forget(node_id: str) -> Request[None]:

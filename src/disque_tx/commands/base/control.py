@@ -25,6 +25,9 @@ class Control:
         """Write the parameters in force to the file they came from."""
         raise NotImplementedError
 
+    def audit(self, text: str) -> None:
+        """Keep a line for operators about a request that changed how the node works."""
+
     def password(self) -> bytes:
         """``requirepass`` in force; empty when no password is needed."""
         raise NotImplementedError

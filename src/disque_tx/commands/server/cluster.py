@@ -54,7 +54,8 @@ def _is_host_name(text: bytes) -> bool:
     return text.strip(_NON_LETTERS) != b""
 
 
-def _nodes(server: Server, client: Client, argv: list[bytes]) -> None:
+def node_list(server: Server, client: Client, argv: list[bytes]) -> None:
+    """NODES: a line for each node (client protocol, section 12.1)."""
     node = server.node
     client.replies.bulk(node.membership.nodes_text(node.wall_us // 1000 - node.now_ms))
 
@@ -129,7 +130,7 @@ def _saveconfig(server: Server, client: Client, argv: list[bytes]) -> None:
 
 _SUBCOMMANDS: Final = {
     b"meet": Subcommand(_meet, 4, 5),
-    b"nodes": Subcommand(_nodes, 2, 2),
+    b"nodes": Subcommand(node_list, 2, 2),
     b"myid": Subcommand(_myid, 2, 2),
     b"info": Subcommand(_info, 2, 2),
     b"forget": Subcommand(_forget, 3, 3),

@@ -27,7 +27,7 @@ CHANGES: Final = 2
 READING: Final = frozenset(
     (
         *(b"QUEUES", b"QUEUE", b"COUNTS", b"HOLDS", b"QUEUED", b"BODIES", b"JOBS", b"SHOW"),
-        *(b"OUTLINE", b"CLIENTS", b"SLOWLOG", b"LATENCY"),
+        *(b"OUTLINE", b"CLIENTS", b"SLOWLOG", b"LATENCY", b"INFO", b"NODES"),
     )
 )
 #: Words of one question, and bytes of each.

@@ -65,10 +65,12 @@ class QueuePolicy:
     a queue, -1 if nothing is set. ``copy_to``: queues to which jobs are added, too.
     ``concurrency``: jobs in flight at one node, 0 for no limit. ``rate_milli``: deliveries at one
     node per 1,000 seconds, 0 for no limit; ``rate_burst``: how many of them at once, 0 for those of
-    a second.
+    a second. ``alert_wait_s``: for how long its first job may wait before that is a problem, 0 for
+    any time.
     """
 
     __slots__ = (
+        "alert_wait_s",
         "concurrency",
         "copy_to",
         "dead_queue",
@@ -112,6 +114,7 @@ class QueuePolicy:
         self.concurrency: i64 = 0
         self.rate_milli: i64 = 0
         self.rate_burst: i64 = 0
+        self.alert_wait_s: i64 = 0
 
 
 class Setting:
@@ -269,6 +272,7 @@ SETTINGS: Final[dict[bytes, Setting]] = {
             b"rate", "rate_milli", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX
         ),
         NumberSetting(b"rate-burst", "rate_burst", 1, _RATE_MAX, " of deliveries"),
+        NumberSetting(b"alert-wait", "alert_wait_s", 0, SECONDS_MAX, _SECONDS),
     )
 }
 #: Those that limit what is delivered.

@@ -9,7 +9,10 @@ from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
 from disque_tx.plugins import IHost
+from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos
 from disque_tx.protocols.http.api.events import event_routes
+from disque_tx.protocols.http.api.figures import figure_routes
+from disque_tx.protocols.http.api.findings import finding_routes
 from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs.adding import adding_routes
 from disque_tx.protocols.http.api.jobs.deadletters import deadletter_routes
@@ -72,7 +75,10 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())
-    routes.add(*node_routes(), *history_routes(host))
+    infos = NodeInfos()
+    routes.add(
+        *node_routes(), *figure_routes(infos), *finding_routes(infos), *history_routes(host, infos)
+    )
     routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
     return routes
 

@@ -117,6 +117,11 @@ class NodeView:
         """Whether a queue is paused."""
         return PAUSE_NAMES[self._node.queues.paused(name)].decode()
 
+    def alert_wait_s(self, name: bytes) -> int:
+        """For how long the first job of a queue may wait."""
+        policy = self._node.policies.of(name)
+        return 0 if policy is None else int(policy.alert_wait_s)
+
     def queued(self, name: bytes, count: int) -> list[bytes]:
         """The IDs of jobs in a queue, from either end."""
         queue = self._node.queues.get(name)

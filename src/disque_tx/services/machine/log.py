@@ -1,7 +1,8 @@
 """The daemon's log: one line per event, to a file, standard output and the system's log.
 
-Client protocol, section 21.6. The file is opened for every line, so that it can be moved away at
-any time and no signal is needed to begin a new one.
+As in client protocol, section 21.6, with the year and the zone in addition: logs are kept for
+longer than a year, and compared with those of other machines. The file is opened for every line, so
+that it can be moved away at any time and no signal is needed to begin a new one.
 """
 
 from __future__ import annotations
@@ -50,10 +51,12 @@ class DaemonLog:
         if LEVELS.index(level) < LEVELS.index(self.level):
             return
         now = time.time()
-        stamp = time.strftime("%d %b %H:%M:%S", time.localtime(now))
+        local = time.localtime(now)
+        stamp = time.strftime("%d %b %Y %H:%M:%S", local)
+        zone = time.strftime("%z", local)
         mark = _MARKS[LEVELS.index(level)]
         body = text.encode("utf-8", "replace")[:_MAX_BYTES].decode("utf-8", "ignore")
-        self._put(f"{os.getpid()}:P {stamp}.{int(now * 1000) % 1000:03d} {mark} {body}\n")
+        self._put(f"{os.getpid()}:P {stamp}.{int(now * 1000) % 1000:03d} {zone} {mark} {body}\n")
         if self._syslog is not None:
             self._syslog(level, body)
 

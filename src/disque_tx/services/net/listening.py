@@ -29,6 +29,8 @@ from disque_tx.services.net.sockets import Adopter, FastPort, listen_tcp
 
 #: Errors of the system for an address of a family that is turned off.
 _FAMILY_LACKING: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+#: Ports below need a privilege.
+_PRIVILEGED: Final = 1024
 _PORT_RANGE: Final = "/proc/sys/net/ipv4/ip_local_port_range"
 
 Listen = Callable[[str, int, int], socket.socket]
@@ -76,6 +78,11 @@ def _lacks_family(error: OSError) -> bool:
 
 
 def _advice(port: int, directive: str, failures: list[tuple[str, OSError]]) -> str:
+    numbers = {error.errno for _, error in failures}
+    if errno.EADDRNOTAVAIL in numbers:
+        return "No such address is on this machine: check 'bind'."
+    if errno.EACCES in numbers and port < _PRIVILEGED:
+        return f"Ports below 1024 need a privilege; another one can be given with '{directive}'."
     advice = f"Another port can be given with '{directive}'."
     if not any(error.errno == errno.EADDRINUSE for _, error in failures):
         return advice

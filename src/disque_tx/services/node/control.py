@@ -17,6 +17,7 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.nodes.addresses import plain_ip
 from disque_tx.errors import CommandError
 from disque_tx.services.machine.guesses import network_of
+from disque_tx.services.node.consoles import console_addresses
 from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
@@ -118,6 +119,9 @@ class NodeControl(Control):
         state = b"no" if self._aof.state == "off" else b"yes"
         return [(name, state if name == b"appendonly" else value) for name, value in found]
 
+    def audit(self, text: str) -> None:
+        self._log.notice(text)
+
     def config_set(self, name: bytes, value: bytes) -> None:
         self.apply_parameter(name, value)
         self._supervisor.parameter_set(name, value)
@@ -185,7 +189,12 @@ class NodeControl(Control):
 
     def info_listening(self) -> list[tuple[str, str]]:
         clients, nodes = self._supervisor.listening()
-        return [("listening_clients", ",".join(clients)), ("listening_bus", ",".join(nodes))]
+        consoles = console_addresses(self._supervisor.common.listen)
+        return [
+            ("listening_clients", ",".join(clients)),
+            ("listening_bus", ",".join(nodes)),
+            ("listening_consoles", ",".join(consoles)),
+        ]
 
     def info_processes(self) -> list[tuple[str, str]]:
         return self._supervisor.info_processes()

@@ -145,6 +145,10 @@ def _check_whole(name: str, value: object) -> None:
         raise ValueError(f"{name} is not a whole number")
 
 
+#: The setting of policies that names the queue for dead letters, and what stands in it for the
+#: queue of the job.
+_SETTING: Final = "dead-queue"
+_QUEUE_MARK: Final = "{queue}"
 #: Per node and queue.
 LETTERS_MAX: Final = 10_000
 _Opener = Callable[[str], AbstractContextManager[Disque]]
@@ -174,19 +178,39 @@ class DeadLetters:
         self.unseen: list[str] = []
 
     def entries(self, queue: str | None, prefix: str) -> list[DeadJob]:
-        """The dead jobs in a queue; with ``None`` those in all queues whose names begin with
-        ``prefix``."""
+        """The dead jobs in a queue of letters, and those of its jobs in the queue that their policy
+        names; with ``None`` those in all queues whose names begin with ``prefix``, or that policies
+        name."""
         found: dict[tuple[str, str], DeadJob] = {}
         for node in self._nodes():
-            loaded = _loaded_queues(node, queue if queue is not None else prefix, queue is not None)
-            names = {queue} if queue is not None else self._names(node, prefix) | loaded
+            if queue is None:
+                named = _policy_places(node)
+                wanted = _pattern(prefix, named)
+                names = {name for name in node.queue_scan() if wanted.fullmatch(name)}
+                names |= _loaded_queues(node, prefix, False)
+                names |= {name for name in named if _QUEUE_MARK not in name}
+            else:
+                names = {queue} | _policy_place(node, queue.removeprefix(prefix))
             for name in sorted(names):
-                for job in node.queue_peek(name, LETTERS_MAX):
-                    _merge(found, _entry(job.id, job.body, name, str(node.address())))
-                for details in node.job_scan(name, ("active",)) if name in loaded else ():
-                    if details.body is not None:
-                        _merge(found, _entry(details.id, details.body, name, str(node.address())))
+                of = "" if queue in (None, name) else str(queue).removeprefix(prefix)
+                self._collect(found, node, name, of)
         return list(found.values())
+
+    def _collect(
+        self, found: dict[tuple[str, str], DeadJob], node: Disque, name: str, of: str
+    ) -> None:
+        """Add the letters in a queue; ``of``: only those that say that they are of this one."""
+        rows = [(job.id, job.body) for job in node.queue_peek(name, LETTERS_MAX)]
+        if _loaded_queues(node, name, True):
+            rows += [
+                (job.id, job.body)
+                for job in node.job_scan(name, ("active",))
+                if job.body is not None
+            ]
+        for job_id, body in rows:
+            entry = _entry(job_id, body, name, str(node.address()))
+            if not of or (entry.letter is not None and entry.letter.queue == of):
+                _merge(found, entry)
 
     def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> None:
         """Add the job to its queue again, with its RETRY, its copies and its whole TTL, which
@@ -241,8 +265,32 @@ class DeadLetters:
             except ClientError:
                 self.unseen.append(address)
 
-    def _names(self, node: Disque, prefix: str) -> set[str]:
-        return {name for name in node.queue_scan() if name.startswith(prefix)}
+
+def _policy_place(node: Disque, queue: str) -> set[str]:
+    """The queue that the policy of a queue names for dead letters, if it does. An original has no
+    policies."""
+    try:
+        setting = node.policy_get(queue).get(_SETTING)
+    except Refused:
+        return set()
+    return {setting.value.replace(_QUEUE_MARK, queue)} - {""} if setting else set()
+
+
+def _policy_places(node: Disque) -> set[str]:
+    """The queues for dead letters that policies name, as they name them."""
+    try:
+        settings = node.policy_list().values()
+    except Refused:
+        return set()
+    return {each[_SETTING] for each in settings if _SETTING in each} - {"", _QUEUE_MARK}
+
+
+def _pattern(prefix: str, named: set[str]) -> re.Pattern[str]:
+    """What the names of queues with dead letters look like."""
+    parts = [re.escape(prefix) + ".*"]
+    for name in sorted(named):
+        parts.append(".+".join(re.escape(part) for part in name.split(_QUEUE_MARK)))
+    return re.compile("|".join(parts), re.DOTALL)
 
 
 def _loaded_queues(node: Disque, start: str, whole: bool) -> set[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.cluster.nodeview import place
 from disque_tx.cli.connection import explained
 from disque_tx.cli.options import parse
 from disque_tx.cli.verbs.base.members import Members, NobodyAnswers, listed
+from disque_tx.cli.verbs.base.survey import place
 from disque_tx.client.values import ClusterNode, Hello, NodeInfo
 from tests.cli.double import ScriptedServer, unused_port
 

@@ -31,6 +31,21 @@ class DeadTests(VerbCase):
         self.assertEqual(["mail"], self.queues("dead:mail"))
         self.assertEqual([], self.queues("none"))
 
+    def test_named_by_policies(self) -> None:
+        """Letters in a queue that a policy names are found as well, without those of others."""
+        for pattern, name in (("third", "graveyard"), ("fourth", "graveyard"), ("x*", "x/{queue}")):
+            self.connection.call("QPOLICY", "SET", pattern, "dead-queue", name)
+        for queue in ("third", "fourth", "xs"):
+            self.connection.call("ADDJOB", queue, "x", 0, "RETRY", 60)
+            ((_, job_id, _),) = self.connection.call("GETJOB", "FROM", queue)
+            self.connection.call("NACK", job_id)
+        self.assertEqual(["fourth", "mail", "other", "third", "xs"], self.queues())
+        self.assertEqual(["third"], self.queues("third"))
+        self.assertEqual(["xs"], self.queues("xs"))
+        self.disque("dead", "requeue", "third", "--all", "--yes")
+        self.assertEqual(["fourth"], self.queues("fourth"))
+        self.assertEqual(1, self.connection.call("QLEN", "third"))
+
     def test_requeue(self) -> None:
         """The jobs are back in their queues, and the letters are gone."""
         self.assertEqual(

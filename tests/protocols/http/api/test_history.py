@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.protocols.http.api.history import STEP_S, WINDOW_S, quantile
+from disque_tx.protocols.http.api.history import _FIELDS, STEP_S, WINDOW_S, Running, quantile
 from tests.protocols.http.httpbench import HttpCase
 
 _PATH = "/api/v1/history"
@@ -53,6 +53,57 @@ class HistoryTests(HttpCase):
         before, longest_s, after = samples["wait_p99_s"]
         self.assertEqual([0, 0], [before, after])
         self.assertGreater(longest_s, median_s)
+
+    def test_cluster(self) -> None:
+        """The same figures are those of the cluster on demand, with which nodes are in them."""
+        self.http("GET", f"{_PATH}?scope=cluster")
+        self.call(b"ADDJOB", b"q", b"x", b"0")
+        self.reactor.advance(STEP_S)
+        answer = self.http("GET", f"{_PATH}?scope=cluster").json
+        self.assertEqual([0, 1], answer["samples"]["queued"])
+        self.assertEqual((1, []), (answer["nodes"], answer["nodes_missing"]))
+
+
+class RunningTests(SynchronousTestCase):
+    """Sums over nodes that come and go."""
+
+    def figures(self, added: int, oldest_s: int = 0) -> dict[str, int]:
+        """What a node says."""
+        return {**dict.fromkeys(_FIELDS, 0), "added": added, "queued": 5, "oldest_s": oldest_s}
+
+    def test_nodes_come_and_go(self) -> None:
+        """A node that is away for a while, joins, or is restarted, is no burst of jobs."""
+        running = Running()
+        seen = [
+            running.sums({name: self.figures(added) for name, added in nodes.items()})["added"]
+            for nodes in (
+                {b"a": 10, b"b": 100},
+                {b"a": 13},
+                {b"a": 14, b"b": 105},
+                {b"a": 14, b"b": 105, b"c": 1000},
+                {b"a": 2, b"b": 105, b"c": 1001},
+            )
+        ]
+        self.assertEqual([110, 113, 119, 119, 122], seen)
+
+    def test_levels(self) -> None:
+        """Of what there is now, the sum counts; of the longest wait the longest."""
+        sums = Running().sums({b"a": self.figures(1, 7), b"b": self.figures(1, 3)})
+        self.assertEqual((10, 7), (sums["queued"], sums["oldest_s"]))
+
+
+class FiguresTests(HttpCase):
+    """The figures of each node."""
+
+    def test_rows(self) -> None:
+        """A row says whose it is, what is there, and where the node's console is."""
+        self.call(b"ADDJOB", b"q", b"x", b"0")
+        answer = self.http("GET", "/api/v1/figures?scope=cluster").json
+        (row,) = answer["rows"]
+        self.assertEqual((1, 1, 0), (row["queued"], row["queues"], row["in_flight"]))
+        self.assertEqual(self.call(b"HELLO")[1].decode(), row["node"])
+        self.assertEqual((False, True, False), (row["log"], row["log_ok"], row["leaving"]))
+        self.assertEqual((1, []), (answer["nodes"], answer["nodes_missing"]))
 
 
 class QuantileTests(SynchronousTestCase):

@@ -123,9 +123,10 @@ class DescriptionTests(SlicedCase):
             cases = [
                 (400, route.method, f"{path}?nonsense=1", {}),
                 (405, "PATCH", path, {}),
-                (421, route.method, path, {"Host": "evil.example"}),
                 (415, route.method, path, {"Content_Encoding": "gzip"}),
             ]
+            if not path.startswith("/healthz/"):
+                cases.append((421, route.method, path, {"Host": "evil.example"}))
             if route.changes:
                 cases.append((403, route.method, path, {"Origin": "http://evil.example"}))
             for status, method, target, headers in cases:

@@ -59,6 +59,7 @@ VERBS: Final[dict[str, Verb]] = {
     "dead": Verb("verbs.queues.dead", "list, show, requeue or drop dead letters"),
     "policy": Verb("verbs.queues.policy", "list, show, set or delete policies of queues"),
     "schedule": Verb("verbs.queues.schedule", "list, set, pause, run or delete recurring jobs"),
+    "doctor": Verb("verbs.server.doctor", "print what is wrong with a cluster and its queues"),
     "health": Verb("verbs.server.health", "check whether a node serves, for probes"),
     "workqueue": Verb(
         "verbs.workers.workqueue", "clean or count a Redis work queue, or move it to Disque"

@@ -43,7 +43,8 @@ def command(context: click.Context, addresses: str | None) -> None:
     """List dead letters, requeue their jobs, or drop them.
 
     QUEUE is the queue of the jobs, or of the letters; without it: all queues whose names begin with
-    "dead:". Letters on all nodes are found, on each the first 10,000 of a queue.
+    "dead:", and those that policies name. Letters on all nodes are found, on each the first 10,000
+    of a queue.
     """
     options = context.obj or ClientOptions()
     nodes = addresses.split(",") if addresses else options.nodes

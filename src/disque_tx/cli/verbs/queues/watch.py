@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Final
 
+import attrs
 import click
 
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.survey import whole_survey
 from disque_tx.cli.verbs.queues.figures import (
     COLUMNS,
     JobRates,
@@ -25,8 +27,13 @@ from disque_tx.cli.verbs.queues.figures import (
     values,
 )
 from disque_tx.client.blocking import Disque
+from disque_tx.diagnosis.finding import Finding
+from disque_tx.diagnosis.findings import findings, shown
 from disque_tx.errors import DisqueError
 
+#: How often, in seconds, it is found out what is wrong, and how much of that is shown.
+_FINDINGS_EVERY_S: Final = 10.0
+_FINDINGS_MAX: Final = 3
 #: The figures of a queue, and its rates since the last sample.
 Row = tuple[QueueSummary, JobRates]
 #: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
@@ -42,7 +49,8 @@ _FORMER: Final = {"jobs_in_flight": "jobs_in_hand"}
 class QueueWatch:
     """Asks the nodes for ``queues``. ``everywhere``: ask all nodes of the cluster, not only one.
     ``clock``: monotonic seconds. ``trouble``: which nodes could not be asked last time, for people.
-    ``totals``: figures of all queues together, as far as nodes report them."""
+    ``totals``: figures of all queues together, as far as nodes report them. ``findings``: what is
+    wrong with the cluster, as of some seconds ago; asked for when all nodes are."""
 
     def __init__(
         self,
@@ -59,6 +67,8 @@ class QueueWatch:
         self._before_s = 0.0
         self.trouble = ""
         self.totals: dict[str, int] = {}
+        self.findings: list[Finding] = []
+        self._examined_s: float | None = None
 
     def sample(self) -> list[Row]:
         """A row per queue, with the rates since the last sample.
@@ -72,10 +82,17 @@ class QueueWatch:
         now_s = self._clock()
         elapsed_s, self._before_s = now_s - self._before_s, now_s
         self.totals = summed([info for _, info in found.of.values()])
+        if self._everywhere:
+            self._examine(addresses, now_s)
         return [
             self._row(total(name, [seen[place] for seen, _ in found.of.values()]), elapsed_s)
             for place, name in enumerate(self._queues)
         ]
+
+    def _examine(self, addresses: Iterable[str], now_s: float) -> None:
+        if self._examined_s is None or now_s - self._examined_s >= _FINDINGS_EVERY_S:
+            self._examined_s = now_s
+            self.findings = findings(whole_survey(self._members, addresses, discover=False))
 
     def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str]]:
         return [sample(node, name) for name in self._queues], node.info("totals")
@@ -173,6 +190,9 @@ def _documents(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
             output.document({"time": moment, **values(*row)})
         if watch.totals:
             output.document({"time": moment, "totals": watch.totals})
+        if watch.findings:
+            found = [attrs.asdict(finding) for finding in watch.findings]
+            output.document({"time": moment, "findings": found})
         _complain(watch)
 
 
@@ -198,6 +218,9 @@ def _summary(watch: QueueWatch) -> str:
         lines.append(
             f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_flight} in flight"
         )
+    lines += [shown(finding) for finding in watch.findings[:_FINDINGS_MAX]]
+    if len(watch.findings) > _FINDINGS_MAX:
+        lines.append(f"and {len(watch.findings) - _FINDINGS_MAX} more: disque doctor")
     return "\n".join(lines)
 
 

@@ -1,6 +1,8 @@
 // The client of the API: JSON in and out, problem documents as errors.
 
 const ROOT = "/api/v1";
+// What has not begun to answer by then does not answer.
+const LIMIT_MS = 20000;
 
 /** An error of the API, or of the way to it. `title` and `detail` are for people. */
 export class Problem extends Error {
@@ -18,16 +20,28 @@ async function ask(method, path, body, signal) {
   }
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const options = { method, headers, signal, cache: "no-store", credentials: "same-origin" };
+  const limit = new AbortController();
+  const stop = () => limit.abort();
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop);
+  const timer = setTimeout(stop, LIMIT_MS);
+  const options = { method, headers, signal: limit.signal, cache: "no-store", credentials: "same-origin" };
   if (body !== undefined) options.body = JSON.stringify(body);
-  let response;
+  let [response, value] = [null, null];
   try {
     response = await fetch(path, options);
+    value = await response.json().catch((error) => {
+      if (limit.signal.aborted) throw error;
+      return null;
+    });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (signal?.aborted) throw error;
+    if (error.name === "AbortError") throw new Problem(0, "TIMEOUT", "No answer", "The node has not answered for 20 s. What was asked of it may have been done.");
     throw new Problem(0, "OFFLINE", "No answer", "The node cannot be reached. The console goes on trying.");
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
   }
-  const value = await response.json().catch(() => null);
   if (response.ok) return value;
   const { title, code, detail } = value ?? {};
   throw new Problem(response.status, code ?? "ERR", title ?? `Status ${response.status}`, detail ?? "");
@@ -87,6 +101,34 @@ export function member(name, encoded) {
     const bytes = encoded.replace(/%([0-9A-F]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
     return { [`${name}_base64`]: btoa(bytes) };
   }
+}
+
+/** Whose figures the pages show, and where what is done on them is done: `cluster`, or `daemon`, the node of this page. */
+export const scope = {
+  get value() {
+    return localStorage.getItem("scope") === "daemon" ? "daemon" : "cluster";
+  },
+  set value(word) {
+    localStorage.setItem("scope", word);
+  },
+  get everywhere() {
+    return this.value === "cluster";
+  },
+};
+
+/** "On all nodes", or "at this node", as it stands in sentences. */
+export function where() {
+  return scope.everywhere ? "on all nodes" : "at this node";
+}
+
+/** A path with a query that names whose figures are wanted. */
+export function scoped(path, members = {}) {
+  return query(path, { ...members, scope: scope.value });
+}
+
+/** The same, for counts of queues. */
+export function counted(path, members = {}) {
+  return query(path, { ...members, cluster: scope.everywhere ? 1 : undefined });
 }
 
 /** A path with a query; members that are undefined or empty are left out. */

@@ -1,6 +1,7 @@
 // One job: its body, its life, and what can be done with it.
 
-import { at, get, plain, post, query, remove, segment } from "/console/api.js";
+import { at, get, plain, post, query, remove, scope, scoped, segment } from "/console/api.js";
+import { known as cluster, name as nodeName } from "/console/cluster.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
@@ -16,21 +17,59 @@ const BAD = new Set(["nacked", "expired", "evicted", "dead", "dropped"]);
 const SIGNS = { queued: "accent", active: "good", acked: "", "wait-repl": "warn" };
 const JSON_MAX = 262144;
 const EVENTS_MAX = 200;
-// Queues of dead letters begin so.
-const DEAD = "dead:";
+
+/** The dead letter in a body; `null` if it is another job. */
+function letterIn(body) {
+  if (!body?.startsWith('{"version":') || body.length > JSON_MAX) return null;
+  try {
+    const values = JSON.parse(body);
+    return ["queue", "id", "body", "reason"].every((name) => typeof values[name] === "string") ? values : null;
+  } catch {
+    return null;
+  }
+}
 
 /** What a dead letter is about: the task in its job, or the job. */
-function dead(body) {
-  let what = "What is in it";
+function dead(letter) {
+  let what = `Its job, ${letter.id},`;
   try {
-    const letter = JSON.parse(body);
-    what = `Its job, ${letter.id},`;
     const { task } = JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(letter.body), (one) => one.charCodeAt(0))));
     if (typeof task === "string") what = `Its task, ${task},`;
   } catch {
-    // Not a letter, or its job is no task.
+    // Its job is no task.
   }
   return what;
+}
+
+/** How many nodes know the job, of those that were asked for. */
+function copies({ repl, holders, nodes_delivered: told }) {
+  const wanted = `${count(repl)} asked for`;
+  const there = holders?.length ?? 0;
+  if (there) return `${wanted}, ${count(there)} ${there === 1 ? "node has" : "nodes have"} it`;
+  return told?.length ? `${wanted}, sent to ${many(told.length, "node")}` : wanted;
+}
+
+/** When a job with a DELAY is queued: ms since 1970. */
+const due = (job) => Number(BigInt(job.ctime) / 1000000n) + job.delay * 1000;
+
+/** The state of a job in a word or two. */
+function word(job) {
+  if (job.state !== "active") return job.state;
+  return job.delay && due(job) > Date.now() ? "delayed" : "in flight";
+}
+
+/** Where a job is, and what happens next, in a sentence. */
+function told(job) {
+  const again = job.next_requeue_within > 0 ? Date.now() + job.next_requeue_within : 0;
+  const letter = letterIn(job.body);
+  if (letter) return `A dead letter: a job of ${letter.queue} failed for good ("${letter.reason || "no reason given"}"). It waits to be requeued or dropped, and is lost ${distance(Date.now() + job.ttl * 1000)}.`;
+  if (job.state === "queued") return `Waits in ${job.queue}: the next worker that asks for this queue gets it when its turn comes.`;
+  if (job.state === "acked") return "Done. It is kept until all nodes that have copies know that.";
+  if (job.state === "wait-repl") return "Waits for its copies at other nodes; then it is queued.";
+  if (word(job) === "delayed") return `Delayed: queued ${distance(due(job))}, at ${hour(due(job))}.`;
+  if (!job.retry) return "Was delivered, and is not delivered again: its RETRY is 0.";
+  const held = job.nacks ? "In flight, or waiting for its next attempt" : "In flight at a worker";
+  return again ? `${held}: delivered again at ${hour(again)} (${distance(again)}) unless it is acknowledged.` : `${held}.`;
 }
 
 /** A pattern that matches this text only. */
@@ -41,12 +80,13 @@ function literally(text) {
 export default function job(app, id) {
   const path = at("jobs", id);
   const known = plain(id);
-  let [shown, form, events, stream, source, from, past] = [null, null, [], "", null, "", null];
+  let [shown, letter, form, events, stream, source, from, past] = [null, null, null, [], "", null, "", null];
   const badge = h("span", { class: "badge" });
   const crumb = h("span", {});
   const facts = h("dl", { class: "facts" });
   const line = h("ol", { class: "line" });
   const note = h("p", { class: "soft" });
+  const sentence = h("p", { class: "told", role: "status" });
   const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
   const size = h("span", { class: "soft" });
   const forms = h("div", {});
@@ -60,10 +100,10 @@ export default function job(app, id) {
     button("Requeue", requeue),
     button("Drop…", drop, { class: "danger" }),
   ];
-  const content = h("div", { class: "page" },
+  const content = h("div", { class: "page" }, sentence,
     h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Timeline", null, h("div", { class: "body" }, line, note))),
     card("Body", [size, forms], text));
-  const gone = h("section", { class: "card" }, empty("This node does not know the job", "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
+  const gone = h("section", { class: "card" }, empty(scope.everywhere ? "No node knows the job" : "This node does not know the job", scope.everywhere ? "It has ended, or a node that has it does not answer. With the event log on, its life can be looked up there." : "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
   const end = h("div", { class: "end" });
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), crumb, h("span", { class: "soft" }, "/"), h("h1", { class: "mono" }, known), badge, end), content, gone);
   gone.hidden = content.hidden = true;
@@ -74,7 +114,7 @@ export default function job(app, id) {
   }
 
   function act(verb, done) {
-    return app.act(() => post(shownAt(verb)), done);
+    return app.act(() => post(scoped(shownAt(verb))), done);
   }
 
   async function acknowledge() {
@@ -83,31 +123,32 @@ export default function job(app, id) {
   }
 
   async function erase() {
-    const sure = await confirm(`Delete this job of ${shown.queue}?`, `${shown.id} is deleted from this node, and lost if no other node has a copy.`, "Delete");
-    if (sure) await app.act(() => remove(shownAt()), "The job is deleted from this node.");
+    const sure = await confirm(`Delete this job of ${shown.queue}?`, `${shown.id} is deleted ${scope.everywhere ? "from all nodes that answer, and lost" : "from this node, and lost if no other node has a copy"}.`, "Delete");
+    if (sure) await app.act(() => remove(scoped(shownAt())), scope.everywhere ? "The job is deleted." : "The job is deleted from this node.");
   }
 
   function requeue() {
-    const queue = shown.queue.slice(DEAD.length);
+    const { queue } = letter;
     return app.act(async () => {
-      const answer = await post(at("queues", segment(queue), "dead-letters", "requeue"), { ids: [shown.id] });
+      const answer = await post(scoped(at("queues", segment(queue), "dead-letters", "requeue")), { ids: [shown.id] });
       if (answer.failed_count) throw { title: "It was not requeued", detail: answer.failed[0].detail };
-      if (!answer.count) throw { title: "It was not requeued", detail: "The letter is not in its queue at this node. Open it at the node that has it." };
+      if (!answer.count) throw { title: "It was not requeued", detail: "The letter is not in the queue for dead letters of its job any more, or a node does not answer." };
     }, `The job is in ${queue} again.`);
   }
 
   async function drop() {
-    const queue = shown.queue.slice(DEAD.length);
-    const sure = await confirm(`Drop this dead letter of ${queue}?`, `${dead(shown.body)} is lost on all nodes. This cannot be undone.`, "Drop");
+    const sure = await confirm(`Drop this dead letter of ${letter.queue}?`, `${dead(letter)} is lost on all nodes. This cannot be undone.`, "Drop");
     if (sure) await act("ack", "The dead letter is dropped.");
   }
 
   function show(values) {
     const queue = values.queue ?? "";
-    const choices = !app.writes ? [] : queue.startsWith(DEAD) ? ofLetter : ofJob;
+    letter = letterIn(values.body);
+    const choices = !app.writes ? [] : letter ? ofLetter : ofJob;
+    put(sentence, told(values));
     if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
-    put(badge, values.state);
+    put(badge, word(values));
     if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${segment(queue)}`));
     const rows = [
       ["Queue", queue && link(queue, `#/queues/${segment(queue)}`)],
@@ -115,7 +156,8 @@ export default function job(app, id) {
       ["Expires in", duration(values.ttl)],
       ["Delivered again after", values.retry ? `${duration(values.retry)} without acknowledgement` : "never (at most once)"],
       ["Delay", duration(values.delay)],
-      ["Copies", `${many(values.repl, "node")} asked for, ${count(values.nodes_confirmed?.length ?? 0)} confirmed it`],
+      ["Copies", copies(values)],
+      ["Node", values.node ? nodeName(values.node) : "this one"],
       ["Returned by workers", many(values.nacks, "time")],
       ["Delivered again", many(values.additional_deliveries, "time")],
     ];
@@ -140,8 +182,9 @@ export default function job(app, id) {
     if (values.next_requeue_within > 0 && values.state === "active") points.push([Date.now() + values.next_requeue_within, "Queued again unless acknowledged", "later"]);
     if (values.state !== "acked") points.push([Date.now() + values.ttl * 1000, "Expires", "later"]);
     line.replaceChildren(...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
+    const elsewhere = shown?.node && shown.node !== cluster.me;
     const logged = !past ? "" : past.log ? (past.complete ? "The past is from the event log." : "Only the newest part of the event log was looked at.") : "The event log is off: what happened before is not known.";
-    put(note, `${logged} ${stream}`.trim());
+    put(note, elsewhere ? `The job is at another node, ${nodeName(shown.node)}: events are shown there.` : `${logged} ${stream}`.trim());
   }
 
   function body(values) {
@@ -198,7 +241,7 @@ export default function job(app, id) {
 
   async function refresh(signal) {
     try {
-      shown = await get(path, signal);
+      shown = await get(scoped(path), signal);
     } catch (error) {
       if (error.code !== "NOJOB") throw error;
       gone.hidden = false;

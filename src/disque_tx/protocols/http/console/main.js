@@ -1,9 +1,11 @@
 // The frame around the pages: routes, the session, regular refreshing, keys.
 
-import { get, part, post } from "/console/api.js";
+import { get, part, post, scope } from "/console/api.js";
+import { known, look, name as nodeName, others, summary } from "/console/cluster.js";
 import { shortcuts } from "/console/dialog.js";
-import { empty, h, put } from "/console/dom.js";
+import { empty, h, put, s, segments } from "/console/dom.js";
 import { duration } from "/console/format.js";
+import { Heartbeat } from "/console/heartbeat.js";
 
 const PAGES = [
   ["", "Overview", "overview", "o"],
@@ -13,17 +15,19 @@ const PAGES = [
   ["clients", "Clients", "clients", "c"],
   ["slowlog", "Slow log", "slowlog", "s"],
 ];
-const DETAILS = { queues: "queue", jobs: "job" };
-const THEMES = { auto: ["◐", "Colours as in the system"], light: ["☀", "Light colours"], dark: ["☾", "Dark colours"] };
+const DETAILS = new Map([["queues", "queue"], ["jobs", "job"]]);
+const THEMES = new Map([["auto", ["◐", "Colours as in the system"]], ["light", ["☀", "Light colours"]], ["dark", ["☾", "Dark colours"]]]);
 const NOTICE_MS = 6000;
 const PROBLEM_MS = 20000;
 // A page is asked for again when so many times as long has passed as the answer took, most of which is waiting: a
 // console costs a busy node little.
 const RESTS = 40;
 const REST_MAX_MS = 30000;
+// For how long one can read where the page goes when its node does not answer.
+const LEAVE_MS = 1500;
 
 const $ = (id) => document.getElementById(id);
-const state = { page: null, role: "none", needed: false, paused: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0 };
+const state = { page: null, role: "none", needed: false, held: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0, leaving: 0 };
 
 /** What pages use of the frame. */
 const app = {
@@ -45,7 +49,7 @@ const app = {
     }
     box.dataset.lasting = lasting;
     box.hidden = false;
-    box.replaceChildren(h("b", {}, error.title ?? "Fault in the console"), error.detail ?? error.message);
+    box.replaceChildren(h("b", {}, error.title ?? "Fault in the console"), ...[error.detail ?? error.message].flat());
     clearTimeout(state.warned);
     if (lasting) state.warned = setTimeout(() => { box.hidden = true; }, PROBLEM_MS);
   },
@@ -73,12 +77,31 @@ function live(kind, text) {
 }
 
 function showState() {
-  document.title = `${document.hidden || state.paused ? "⏸ " : ""}${state.page?.title ?? "Log in"} · Disque`;
-  if (document.hidden) live("still", "Paused while this tab is hidden");
-  else if (state.paused) live("still", "Paused");
-  put($("pause"), state.paused ? "Resume" : "Pause");
-  $("pause").setAttribute("aria-pressed", String(state.paused));
-  $("pause").hidden = !state.page;
+  document.title = `${document.hidden || state.held ? "⏸ " : ""}${state.page?.title ?? "Log in"} · Disque`;
+  if (document.hidden) live("still", "No updates while this tab is hidden");
+  else if (state.held) live("still", "Updates stopped");
+  $("hold").replaceChildren(s("svg", { class: "sign", viewBox: "0 0 10 10", "aria-hidden": "true" }, s("path", { d: state.held ? "M2 1L9 5L2 9Z" : "M2 1H4V9H2ZM6 1H8V9H6Z" })));
+  $("hold").title = state.held ? "Resume updates (p)" : "Stop updates (p)";
+  $("hold").setAttribute("aria-label", state.held ? "Resume updates" : "Stop updates");
+  $("hold").setAttribute("aria-pressed", String(state.held));
+  $("hold").hidden = !state.page;
+  $("scope").hidden = !state.page || known.members < 2;
+  if (state.page && !document.hidden && !state.held) heartbeat.start();
+  else heartbeat.end();
+}
+
+/** Which nodes there are, and which are missing in what the page shows. */
+function showCluster() {
+  const { good, short, long } = summary();
+  const here = scope.everywhere || known.members < 2;
+  $("cluster").hidden = false;
+  $("cluster").className = `badge ${good ? "good" : "bad"}`;
+  put($("cluster"), short);
+  $("cluster").title = long;
+  $("scope").hidden = known.members < 2;
+  $("lacking").hidden = good && here;
+  $("lacking").className = good ? "soft" : "bad";
+  put($("lacking"), here ? `Figures are of ${long}` : `Figures and actions are of this node only, ${nodeName(known.me)}.${good ? "" : ` Of the cluster: ${long}`}`);
 }
 
 async function refresh() {
@@ -91,29 +114,30 @@ async function refresh() {
   const begun = performance.now();
   let rest = page.every_s * 1000;
   try {
-    await page.refresh(abort.signal);
+    await Promise.all([page.refresh(abort.signal), look(abort.signal).then(showCluster)]);
     if (abort.signal.aborted) return;
-    rest = Math.min(REST_MAX_MS, Math.max(rest, (performance.now() - begun) * RESTS));
+    // Answers that lack a node were waited for, and cost this one nothing.
+    if (!known.missing.length) rest = Math.min(REST_MAX_MS, Math.max(rest, (performance.now() - begun) * RESTS));
     if ($("problem").dataset.lasting !== "true") app.problem(null);
-    if (!document.hidden && !state.paused) live("", `Live, every ${duration(Math.round(rest / 1000))}`);
+    if (!document.hidden && !state.held && heartbeat.answers) live("", `Live, every ${duration(Math.round(rest / 1000))}`);
   } catch (error) {
     if (error.name === "AbortError" || abort.signal.aborted) return;
     if (error.status === 401) return start();
     live("broken", error.status ? "Error" : "Offline, trying again");
-    app.problem(error);
+    if (error.status || heartbeat.answers) app.problem(error);
   }
   again(rest);
 }
 
 function again(rest_ms) {
   clearTimeout(state.timer);
-  if (!document.hidden && !state.paused) state.timer = setTimeout(refresh, rest_ms);
+  if (!document.hidden && !state.held) state.timer = setTimeout(refresh, rest_ms);
 }
 
-function pause() {
-  state.paused = !state.paused;
+function hold() {
+  state.held = !state.held;
   showState();
-  if (state.paused) clearTimeout(state.timer);
+  if (state.held) clearTimeout(state.timer);
   else refresh();
 }
 
@@ -123,7 +147,23 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
     clearTimeout(state.timer);
     state.abort?.abort();
-  } else if (!state.paused) refresh();
+  } else if (!state.held) refresh();
+});
+
+/** The node of this page has stopped answering, or answers again. Another node shows the same page: the address has all that it needs. */
+const heartbeat = new Heartbeat((answers) => {
+  clearTimeout(state.leaving);
+  if (answers) {
+    app.problem(null);
+    refresh();
+    return;
+  }
+  const [next] = others();
+  live("broken", "This node does not answer");
+  const place = next && `${next}/${location.hash}`;
+  const detail = next ? [`The page goes on at another node: `, h("a", { href: place }, next)] : "The console goes on trying. It knows no other node with a console.";
+  app.problem({ title: "This node does not answer", message: detail });
+  if (next) state.leaving = setTimeout(() => location.replace(place), LEAVE_MS);
 });
 
 // -- pages --------------------------------------------------------------------------------------
@@ -137,9 +177,10 @@ function nowhere() {
 
 async function load(name, rest) {
   const parts = rest.map(part);
-  if (parts.length > 1 || parts.includes(null) || (parts.length && !DETAILS[name])) return nowhere;
+  if (parts.length > 1 || parts.includes(null) || (parts.length && !DETAILS.has(name))) return nowhere;
   const entry = PAGES.find(([word]) => word === name);
-  const module = parts.length ? DETAILS[name] : entry?.[2] || "overview";
+  if (!entry && !parts.length) return nowhere;
+  const module = parts.length ? DETAILS.get(name) : entry?.[2] || "overview";
   const { default: make } = await import(`/console/${module}.js`);
   return (frame) => make(frame, ...parts);
 }
@@ -178,6 +219,7 @@ async function login() {
   state.page?.end?.();
   state.page = null;
   state.began += 1;
+  $("cluster").hidden = $("lacking").hidden = true;
   const { default: make } = await import("/console/login.js");
   $("main").replaceChildren(make(start));
   $("main").querySelector("input").focus();
@@ -209,27 +251,27 @@ async function start() {
 function theme(name) {
   document.documentElement.dataset.theme = name;
   localStorage.setItem("theme", name);
-  const [sign, label] = THEMES[name];
+  const [sign, label] = THEMES.get(name);
   put($("theme"), sign);
   $("theme").title = `${label} (t)`;
   $("theme").setAttribute("aria-label", label);
 }
 
 function nextTheme() {
-  const names = Object.keys(THEMES);
+  const names = [...THEMES.keys()];
   theme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
 }
 
 const KEYS = [
   ...PAGES.map(([, title, , key]) => [`g ${key}`, title]),
   ["/", "Search for queues"],
-  ["p", "Pause refreshing, or go on"],
+  ["p", "Stop updates, or go on"],
   ["t", "Light or dark colours"],
   ["?", "This list"],
   ["Esc", "Close a dialog"],
 ];
 const ACTIONS = {
-  p: pause,
+  p: hold,
   t: nextTheme,
   "?": () => shortcuts(KEYS),
   "/": () => {
@@ -250,13 +292,18 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+$("scope").append(segments("Whose figures are shown", [["cluster", "Cluster"], ["daemon", "This node"]], scope.value, (word) => {
+  scope.value = word;
+  showCluster();
+  show();
+}));
 $("nav").append(...PAGES.map(([name, title]) => h("a", { href: `#/${name}`, "data-name": name }, title)));
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   $("main").focus();
 });
 $("menu").addEventListener("click", () => menu(!$("nav").classList.contains("open")));
-$("pause").addEventListener("click", pause);
+$("hold").addEventListener("click", hold);
 $("theme").addEventListener("click", nextTheme);
 $("help").addEventListener("click", () => shortcuts(KEYS));
 $("logout").addEventListener("click", async () => {
@@ -264,5 +311,5 @@ $("logout").addEventListener("click", async () => {
   await start();
 });
 window.addEventListener("hashchange", show);
-theme(localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "auto");
+theme(THEMES.has(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
 start();

@@ -1,8 +1,9 @@
 // The nodes that this one knows, as a map and as a table.
 
 import { at, get } from "/console/api.js";
+import { address, consoles, known } from "/console/cluster.js";
 import { card, h, put, s } from "/console/dom.js";
-import { distance, many } from "/console/format.js";
+import { bytes, count, distance, many } from "/console/format.js";
 import { Table } from "/console/table.js";
 
 const [WIDTH, HEIGHT] = [760, 400];
@@ -17,8 +18,6 @@ function state(node) {
   if (node.flags.includes("handshake")) return ["introduces itself", "warn"];
   return node.link === "connected" ? ["connected", "good"] : ["not connected", "warn"];
 }
-
-const address = (node) => (node.address.startsWith(":") ? `port ${node.address.slice(1)}` : node.address);
 
 const short = (id) => id.slice(0, 8);
 
@@ -57,17 +56,33 @@ function draw(svg, nodes) {
   svg.replaceChildren(...(arrow ? [arrow] : []), ...lines, ...lacks, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
 }
 
+/** What a node says of itself; empty where it does not answer. */
+function figure(node, show) {
+  const row = known.rows.find((one) => one.node === node.id);
+  return row ? show(row) : "";
+}
+
+/** A link to the console of another node. */
+function open(cell, node) {
+  const url = node.id === known.me ? undefined : consoles(node.id)[0];
+  if (cell.firstChild?.href !== (url && `${url}/#/nodes`)) cell.replaceChildren(...(url ? [h("a", { href: `${url}/#/nodes` }, "open")] : []));
+}
+
 export default function nodes() {
   const summary = h("span", { class: "soft" });
   const svg = s("svg", { class: "map", role: "img", "aria-label": "Map of nodes", viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
   const table = new Table("Nodes", [
-    { title: "Node", class: "mono", text: (node) => node.id.slice(0, 16) },
+    { title: "Node", class: "mono", text: (node) => short(node.id) },
     { title: "Address", text: address },
     { title: "State", fill: (cell, node) => {
       const [text, kind] = state(node);
       if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
     } },
     { title: "Not reached by", text: (node) => node.unreached_by.map(short).join(", ") },
+    { title: "Queued (jobs)", num: true, minor: true, text: (node) => figure(node, (row) => count(row.queued)) },
+    { title: "Memory", num: true, minor: true, text: (node) => figure(node, (row) => bytes(row.memory_bytes)) },
+    { title: "Version", minor: true, text: (node) => figure(node, (row) => row.version) },
+    { title: "Console", minor: true, fill: open },
     { title: "Flags", minor: true, text: (node) => node.flags.filter((flag) => flag !== "noflags").join(", ") },
     { title: "Last heartbeat", num: true, text: (node) => (Number(node.pong_received) ? distance(Number(node.pong_received)) : "") },
   ], { key: (node) => node.id });

@@ -1,6 +1,6 @@
 // One queue.
 
-import { at, get, key, member, plain, post, query } from "/console/api.js";
+import { at, counted, get, key, member, plain, post, scope, scoped, where } from "/console/api.js";
 import { LineChart } from "/console/charts.js";
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
@@ -18,6 +18,7 @@ export default function queue(app, name) {
   const path = (...rest) => at("queues", name, ...rest);
   let [title, edge, dead, rules, paused] = [plain(name), "oldest", -1, null, "none"];
   let shown = null;
+  let held = { queued: 0, others: 0 };
   const samples = { times: [], queued: [], held: [], in: [], out: [] };
   const heading = h("h1", {}, title);
   const badge = h("span", { class: "badge warn" });
@@ -57,7 +58,7 @@ export default function queue(app, name) {
   async function others(signal) {
     let [found, cursor] = [[], 0];
     for (let scans = 0; scans < SCANS_MAX && cursor !== null && found.length < PEEK; scans += 1) {
-      const answer = await get(query(path("jobs"), { state: "active", count: PEEK, cursor }), signal);
+      const answer = await get(scoped(path("jobs"), { state: "active", count: PEEK, cursor }), signal);
       found = found.concat(answer.jobs);
       cursor = answer.cursor;
     }
@@ -71,7 +72,7 @@ export default function queue(app, name) {
   }
 
   /** Where the queue is paused, and by what. */
-  function where() {
+  function pausedBy() {
     const { value, pattern } = rules.settings.pause ?? { value: "none" };
     if (value === "none") return "at this node, by PAUSE";
     const everywhere = pattern === title ? "on all nodes" : `on all nodes by the policy of ${pattern}`;
@@ -79,11 +80,11 @@ export default function queue(app, name) {
   }
 
   async function flush() {
-    const chosen = await confirm(`Flush ${title}`, "This ends the jobs that are queued. It cannot be undone.", "End the jobs", {
-      typed: title, checks: ["Also jobs that are delayed, in backoff, in flight or from the log", "On all nodes"] });
+    const chosen = await confirm(`Flush ${title} ${where()}`, `This ends ${many(held.queued, "job")} that ${Number(held.queued) === 1 ? "is" : "are"} queued ${where()}. It cannot be undone.`, "End the jobs", {
+      typed: title, checks: [`Also ${many(held.others, "job")} delayed, in backoff, in flight or from the log`] });
     if (!chosen) return;
-    const [any, everywhere] = chosen;
-    await app.act(() => post(path("flush"), { ...member("queue", name), states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
+    const states = [chosen[0] ? "any" : "queued"];
+    await app.act(() => post(path("flush"), { ...member("queue", name), states, everywhere: scope.everywhere }), (done) => `${many(done.count, "job")} ended.`);
   }
 
   function keep(counts) {
@@ -99,8 +100,8 @@ export default function queue(app, name) {
 
   async function refresh(signal) {
     const [counts, peeked, found] = await Promise.all([
-      get(at("counts", name), signal),
-      edge === "others" ? others(signal) : get(query(path("peek"), { count: PEEK, from: edge }), signal),
+      get(counted(at("counts", name)), signal),
+      edge === "others" ? others(signal) : get(scoped(path("peek"), { count: PEEK, from: edge }), signal),
       rules ? null : get(path("policy"), signal),
     ]);
     end.hidden = false;
@@ -114,10 +115,11 @@ export default function queue(app, name) {
     figures.set("in", real(counts.in_per_s), "jobs/s");
     figures.set("out", real(counts.out_per_s), "jobs/s");
     keep(counts);
+    held = { queued: counts.queued, others: ["delayed", "backoff", "in_flight", "loaded"].reduce((total, state) => total + Number(counts[state]), 0) };
     rules = found ?? (counts.pause === paused ? rules : await get(path("policy"), signal));
     paused = counts.pause;
     badge.hidden = paused === "none";
-    put(badge, `Paused ${where()}: ${STATES[paused].toLowerCase()}`);
+    put(badge, `Paused ${pausedBy()}: ${STATES[paused].toLowerCase()}`);
     if (document.activeElement !== pausing) pausing.value = counts.pause;
     if (edge !== "others") put(scanned, "");
     jobs.update(peeked.jobs);

@@ -1,8 +1,8 @@
 // All queues: searched, sorted, by pages.
 
-import { at, get, key, post, query } from "/console/api.js";
+import { at, counted, get, key, post } from "/console/api.js";
 import { sparkline } from "/console/charts.js";
-import { button, empty, h, put, segments } from "/console/dom.js";
+import { button, empty, h, put } from "/console/dom.js";
 import { count, duration, many, real } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
@@ -15,11 +15,10 @@ function pattern(text) {
 }
 
 export default function queues(app) {
-  let [sort, everywhere] = ["queued", 0];
+  let sort = "queued";
   let cursors = [undefined];
   const lengths = new Map();
   const search = h("input", { type: "search", id: "search", placeholder: "Search: mail:*", "aria-label": "Search for queues", maxlength: "200" });
-  const scope = segments("Which nodes", [[0, "This node"], [1, "Cluster"]], 0, (value) => change(() => { everywhere = Number(value); }));
   const table = new Table("Queues", [
     { title: "Queue", sort: "name", ascending: true, class: "name", fill: name },
     { title: "Queued (jobs)", num: true, sort: "queued", text: (row) => count(row.queued) },
@@ -32,14 +31,13 @@ export default function queues(app) {
     { title: "Dead (jobs)", num: true, text: (row) => count(row.dead) },
     ...(app.writes ? [{ title: "", minor: true, fill: actions }] : []),
   ], { key: (row) => row.url, sorted: sort, onsort: (word) => change(() => { sort = word; }) });
-  const missing = h("span", { class: "warn" });
   const range = h("span", {});
   const back = button("Previous", () => { cursors.pop(); app.refresh(); }, { class: "small" });
   const forth = button("Next", () => { cursors.push(forth.cursor); app.refresh(); }, { class: "small" });
   const none = empty("No queues yet", "A queue exists as soon as a job is added to it:", "disque addjob mail 'hello' 0");
   const unfound = empty("No queue has such a name", "Search for another word, or use * and ? in a pattern.");
   const node = h("div", { class: "page" },
-    h("div", { class: "head" }, h("h1", {}, "Queues"), missing, h("div", { class: "end" }, scope, search)),
+    h("div", { class: "head" }, h("h1", {}, "Queues"), h("div", { class: "end" }, search)),
     h("section", { class: "card" }, table.node, none, unfound, h("div", { class: "pager" }, range, h("span", { class: "spring" }), back, forth)));
   none.hidden = unfound.hidden = true;
   let typed = 0;
@@ -84,7 +82,7 @@ export default function queues(app) {
 
   async function refresh(signal) {
     const match = pattern(search.value.trim());
-    const answer = await get(query(at("counts"), { sort, match, limit: PAGE, cursor: cursors.at(-1), cluster: everywhere || undefined }), signal);
+    const answer = await get(counted(at("counts"), { sort, match, limit: PAGE, cursor: cursors.at(-1) }), signal);
     for (const row of answer.queues) {
       const values = lengths.get(row.url) ?? [];
       values.push(Number(row.queued));
@@ -102,8 +100,6 @@ export default function queues(app) {
     forth.cursor = answer.cursor;
     forth.disabled = answer.cursor === null;
     back.disabled = cursors.length === 1;
-    const lost = answer.nodes_missing.length;
-    put(missing, lost ? `${many(lost, "node")} did not answer: these sums lack their jobs` : "");
   }
   return { title: "Queues", node, refresh, every_s: 5, end: () => clearTimeout(typed) };
 }

@@ -1,6 +1,6 @@
 // Jobs that wait for their time, and jobs that recur.
 
-import { at, get, key, post, query, remove, segment } from "/console/api.js";
+import { at, counted, get, key, post, query, remove, segment } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put } from "/console/dom.js";
 import { count, distance, moment } from "/console/format.js";
@@ -15,7 +15,7 @@ export default function schedules(app) {
     { title: "Queue", class: "name", fill: (cell, row) => cell.replaceChildren(link(row.queue, `#/queues/${segment(row.queue)}`)) },
     { title: "Next", fill: (cell, row) => time(cell, row.paused ? null : row.next_s[0], "") },
     { title: "Last", minor: true, fill: (cell, row) => time(cell, row.last_s, "never") },
-    { title: "State", minor: true, fill: state },
+    { title: "State", fill: state },
     ...(app.writes ? [{ title: "", fill: actions }] : []),
   ], { key: (row) => row.url });
   const none = empty("No recurring jobs", "The cluster adds a job whenever its schedule says so:", "disque schedule set nightly '0 3 * * *' reports all");
@@ -37,7 +37,9 @@ export default function schedules(app) {
 
   function state(cell, row) {
     const [text, kind] = row.error ? [row.error, "bad"] : row.paused ? ["paused", "warn"] : ["active", "good"];
-    if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
+    // An error may be long: it is shown whole below the word, and takes no room from the buttons.
+    const word = row.error ? "failed" : text;
+    if (cell.textContent !== word + row.error) cell.replaceChildren(h("span", { class: `badge ${kind}` }, word), h("div", { class: "error bad" }, row.error));
   }
 
   function actions(cell, row, isNew) {
@@ -60,7 +62,7 @@ export default function schedules(app) {
   async function refresh(signal) {
     const [recurring, counts] = await Promise.all([
       get(query(at("schedules"), { limit: MOST }), signal),
-      get(query(at("counts"), { sort: "name", limit: MOST }), signal),
+      get(counted(at("counts"), { sort: "name", limit: MOST }), signal),
     ]);
     table.update(recurring.schedules);
     table.node.hidden = !recurring.schedules.length;

@@ -12,14 +12,15 @@ export class Table {
     this.key = key;
     this.row = row;
     this.rows = new Map();
-    this.body = h("tbody");
+    // On phones a row is a block, not a row of a table: what everything is, is said by roles.
+    this.body = h("tbody", { role: "rowgroup" });
     this.heads = columns.map((column) => {
       const sort = column.sort && onsort;
       const [title, unit] = column.title.replace(")", "").split(" (");
       const shown = sort ? h("button", { type: "button", onclick: () => onsort(column.sort) }, title) : title;
-      return h(title ? "th" : "td", { scope: title ? "col" : null, class: classes(column) }, shown, unit && h("small", {}, unit));
+      return h(title ? "th" : "td", { scope: title ? "col" : null, role: title ? "columnheader" : "cell", class: classes(column) }, shown, unit && h("small", {}, unit));
     });
-    const table = h("table", { "aria-label": caption }, h("thead", {}, h("tr", {}, this.heads)), this.body);
+    const table = h("table", { "aria-label": caption, role: "table" }, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, this.heads)), this.body);
     this.node = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${caption}, scrollable` }, table);
     this.mark(sorted);
   }
@@ -40,8 +41,8 @@ export class Table {
       gone.delete(key);
       const isNew = row === undefined;
       if (isNew) {
-        row = h("tr", {}, this.columns.map((column, number) =>
-          h(number === 0 ? "th" : "td", { class: classes(column), scope: number === 0 && "row" })));
+        row = h("tr", { role: "row" }, this.columns.map((column, number) =>
+          h(number === 0 ? "th" : "td", { class: classes(column), scope: number === 0 && "row", role: number === 0 ? "rowheader" : "cell", "data-title": column.title })));
         this.rows.set(key, row);
       }
       this.columns.forEach((column, number) => {

@@ -12,7 +12,8 @@ from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 
 NODE: Final = b"NODE"
 PROCESSES: Final = b"PROCESSES"
-_SCOPES: Final = {"node": NODE, "daemon": PROCESSES, "cluster": b"CLUSTER"}
+CLUSTER: Final = b"CLUSTER"
+_SCOPES: Final = {"node": NODE, "daemon": PROCESSES, "cluster": CLUSTER}
 #: Whose figures are wanted, by most lists.
 SCOPE: Final = Parameter(
     "scope",
@@ -47,8 +48,14 @@ def scope_of(exchange: Exchange) -> bytes:
     return _SCOPES[str(exchange.word(SCOPE.name))]
 
 
-def several(exchange: Exchange, scope: bytes) -> bool:
-    """Whether these may be more nodes than this one."""
+def chosen_scope(exchange: Exchange) -> bytes:
+    """The same, and all processes of this daemon where the operation has no such parameter."""
+    return scope_of(exchange) if SCOPE in exchange.parameters else PROCESSES
+
+
+def several(exchange: Exchange) -> bool:
+    """Whether the request may be about more nodes than this one."""
+    scope = chosen_scope(exchange)
     return scope != NODE and (scope != PROCESSES or exchange.host.processes is not None)
 
 

@@ -17,6 +17,8 @@ from disque_tx.protocols.http.server.problems import Problem, bad_request
 
 #: Requests with these methods change nothing.
 SAFE_METHODS: Final = frozenset(("GET", "HEAD"))
+#: Where the health is; it is told whatever the request calls the host.
+HEALTH_PATH: Final = b"/healthz/"
 _TRUSTED_SITES: Final = (b"same-origin", b"none")
 #: Bytes of a password.
 PASSWORD_MAX: Final = 1024
@@ -44,8 +46,9 @@ def host_name(value: bytes) -> str:
     return name.rstrip(".")
 
 
-def check_host(headers: Headers, allowed: list[str]) -> None:
-    """Refuse a request for another host than this one.
+def check_host(headers: Headers, allowed: list[str], any_name: bool = False) -> None:
+    """Refuse a request for another host than this one. ``any_name``: only one that has no, or no
+    valid, name of a host.
 
     A page of any site can let its name resolve to this address, and would then share its origin.
     An address cannot be redirected in that way.
@@ -54,7 +57,7 @@ def check_host(headers: Headers, allowed: list[str]) -> None:
     if value is None:
         raise bad_request("The header Host is missing.")
     name = host_name(value)
-    if name == "localhost" or name.endswith(".localhost") or name in allowed:
+    if any_name or name == "localhost" or name.endswith(".localhost") or name in allowed:
         return
     try:
         ip_address(name.partition("%")[0])

@@ -13,7 +13,13 @@ from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
 from disque_tx.plugins import IConnection, IHost, Role
-from disque_tx.protocols.http.server.checks import check_host, check_origin, only, password_of
+from disque_tx.protocols.http.server.checks import (
+    HEALTH_PATH,
+    check_host,
+    check_origin,
+    only,
+    password_of,
+)
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from disque_tx.protocols.http.server.routes import BODY_BYTES, JOB_BODY_BYTES, Route, Routes
@@ -83,11 +89,14 @@ class Request(TwistedRequest):
 
     def _check(self, length: int | None) -> None:
         headers = self.requestHeaders
-        check_host(headers, self._host.settings.http_hosts)
+        self.path, _, self._query = self.uri.partition(b"?")
+        # Load balancers ask by any name. A page whose name resolves to this address learns no more
+        # from the health than that there is a node.
+        any_name = self.path.startswith(HEALTH_PATH)
+        check_host(headers, self._host.settings.http_hosts, any_name)
         method = self.method.decode("ascii", "replace")
         if not self.uri.startswith(b"/"):
             raise bad_request("The target of the request must be a path.")
-        self.path, _, self._query = self.uri.partition(b"?")
         route, path = self._routes.find(method, self.path)
         self._size_max = route.body_max
         if not route.public:

@@ -8,7 +8,6 @@ answer INFO processes. CONFIG SET and SHUTDOWN, which any of them may get, go to
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -335,11 +334,11 @@ class Parent(MultiService):
         """End all children at once."""
         self._supervision.kill()
 
-    def reload(self) -> None:
-        """Let all children read their certificates again."""
+    def pass_on(self, number: int) -> None:
+        """Send a signal to all children: they do what it means."""
         for member in self._supervision.members.values():
             if member.child is not None:
-                member.child.signal(signal.SIGHUP)
+                member.child.signal(number)
 
     def stopService(self) -> Deferred[Any]:
         """Everything has ended."""

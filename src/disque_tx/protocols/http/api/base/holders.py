@@ -1,5 +1,6 @@
-"""Jobs of a daemon of several processes: which process has a job in flight or in its queue, and
-those that have copies of it only. A job is shown once, and acted on where it is."""
+"""Jobs of several nodes, which are the processes of this daemon where nothing else is asked for:
+which node has a job in flight or in its queue, and those that have copies of it only. A job is
+shown once, and acted on where it is."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.server.asking import PROCESSES, Asked, ask, several
+from disque_tx.protocols.http.server.asking import Asked, ask, chosen_scope, several
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.slices import Share
@@ -39,12 +40,13 @@ class Body:
 
 
 async def holders(exchange: Exchange, ids: list[bytes]) -> tuple[list[list[bytes]], Asked]:
-    """For each job the processes that know it, those first that have to do with it; and which
-    processes were asked."""
+    """For each job the nodes that know it, those first that have to do with it; and which nodes
+    were asked."""
     found: list[list[bytes]] = []
     asked = Asked()
+    scope = chosen_scope(exchange)
     for start in range(0, len(ids), _IDS):
-        some = await ask(exchange, PROCESSES, b"HOLDS", *ids[start : start + _IDS])
+        some = await ask(exchange, scope, b"HOLDS", *ids[start : start + _IDS])
         asked.answers = some.answers
         asked.miss(some)
         nodes = list(some.answers)
@@ -55,21 +57,21 @@ async def holders(exchange: Exchange, ids: list[bytes]) -> tuple[list[list[bytes
 
 
 async def at_one(exchange: Exchange, node: bytes, *words: bytes) -> Any:
-    """What one process answers. Raises ``Problem`` if it does not in time."""
+    """What one node answers. Raises ``Problem`` if it does not in time."""
     asked = await ask(exchange, node, *words)
     if node not in asked.answers:
         raise Problem(
             503, "TRYLATER",
-            "The process that has the job did not answer within a second; what was asked of it may"
+            "The node that has the job did not answer within a second; what was asked of it may"
             " have been done.",
         )  # fmt: skip
     return asked.answers[node]
 
 
 async def act(exchange: Exchange, command: bytes, options: list[bytes], ids: list[bytes]) -> Any:
-    """Run a command on jobs: each at the process that has to do with it; DELJOB at all that know
-    it. Jobs that no process knows are left to this one. Returns the reply, or the sum of counts."""
-    if not several(exchange, PROCESSES) or not ids:
+    """Run a command on jobs: each at the node that has to do with it; DELJOB at all that know
+    it. Jobs that no node knows are left to this one. Returns the reply, or the sum of counts."""
+    if not several(exchange) or not ids:
         return await exchange.call(command, *options, *ids)
     found, _asked = await holders(exchange, ids)
     unknown = [job_id for job_id, nodes in zip(ids, found, strict=True) if not nodes]
@@ -88,9 +90,10 @@ async def act(exchange: Exchange, command: bytes, options: list[bytes], ids: lis
 
 
 async def queued(exchange: Exchange, name: bytes, count: int) -> tuple[list[Place], Asked]:
-    """Jobs in a queue, of all processes, in its order; with a negative count the newest ones."""
+    """Jobs in a queue, of all nodes, in its order; with a negative count the newest ones."""
     end = b"oldest" if count > 0 else b"newest"
-    asked = await ask(exchange, PROCESSES, b"QUEUED", name, end, b"%d" % abs(count))
+    scope = chosen_scope(exchange)
+    asked = await ask(exchange, scope, b"QUEUED", name, end, b"%d" % abs(count))
     rows: list[tuple[int, int, bytes, bytes]] = []
     share = Share(exchange.slices)
     for node, keys in asked.answers.items():

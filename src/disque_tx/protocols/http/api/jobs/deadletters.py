@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-import attrs
-
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.base.holders import Place, at_one, bodies, holders, queued
+from disque_tx.protocols.http.api.base.holders import at_one
 from disque_tx.protocols.http.api.base.values import (
     FLAG,
     NODES,
@@ -22,158 +19,128 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.asking import PROCESSES, Asked, ask, several
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Reply, whole
+from disque_tx.protocols.http.api.jobs.letters import (
+    LETTER_BYTES_MAX,
+    REASON_MAX,
+    Entry,
+    find_letters,
+    read_letters,
+)
+from disque_tx.protocols.http.server.asking import SCOPE
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
-from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
-from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter, NotADeadLetter
+from disque_tx.text.similar import similar
+from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter
 
-#: Letters listed by reason, IDs and all.
+#: Groups of letters that are listed, and letters of each, IDs and all.
 _LISTED_MAX: Final = 100
-_REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
-#: What the names of queues of dead letters begin with; those too long for a queue are cut.
-_PREFIX: Final = b"dead:"
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
-#: Bytes of a letter that a list reads, and of all letters; longer ones are listed by this reason.
-LETTER_BYTES_MAX: Final = 512 * 1024
+#: Bytes of all letters that a list reads.
 LISTED_BYTES_MAX: Final = 64 * 1024 * 1024
-TOO_LONG: Final = f"The letter has more than {LETTER_BYTES_MAX} bytes."
-#: Reading a letter costs more than looking at so many bytes.
-_READING: Final = 4
+_GROUPINGS: Final = ("reason", "similar")
+_BY: Final = Parameter(
+    "by",
+    "What makes letters one group: the whole reason, or the reason without numbers, identifiers and"
+    " addresses",
+    default="reason",
+    choices=_GROUPINGS,
+)
 
 
-@attrs.frozen
-class _Entry:
-    """A job in the queue of dead letters. ``letter``: ``None`` when it cannot be read. ``reason``:
-    by which it is listed."""
+class _Group:
+    """Letters that are listed together. ``reasons``: at most two of their reasons."""
 
-    place: Place
-    letter: Letter | None
-    reason: str
+    def __init__(self) -> None:
+        self.count = 0
+        self.reasons: set[str] = set()
+        self.letters: list[dict[str, Any]] = []
 
-    @property
-    def letter_id(self) -> bytes:
-        """The ID of the letter as a job."""
-        return self.place.job_id
-
-
-async def _entries(
-    exchange: Exchange, letters: list[Place], longest: int
-) -> AsyncIterator[tuple[_Entry, int]]:
-    """Letters and their sizes, in this order; each is read when it is asked for, and not if it has
-    more than ``longest`` bytes."""
-    share = Share(exchange.slices)
-    async for body in bodies(exchange, letters, longest, 0):
-        await share.spend(_READING * len(body.beginning))
-        long = body.size > longest
-        yield (_long(body.place) if long else _entry(body.place, body.beginning)), body.size
-
-
-async def _letters(exchange: Exchange, count: int) -> tuple[list[Place], Asked]:
-    """Letters in their queue, oldest first, then those that came from the log and are not queued
-    again yet. Of several processes each has a part of them."""
-    name = (_PREFIX + exchange.path["queue"])[:NAME_BYTES]
-    places, asked = await queued(exchange, name, count)
-    found = {place.job_id: place for place in places}
-    counts = await ask(exchange, PROCESSES, b"COUNTS", name)
-    for node, ((*_others, loaded),) in counts.answers.items():
-        cursor = b"0" if loaded else b""
-        while cursor and len(found) < count:
-            rows = await ask(exchange, node, b"JOBS", cursor, b"100", name, b"active")
-            cursor, ids = rows.answers.get(node, (b"0", []))
-            for one in ids:
-                found.setdefault(one.text, Place(node, one.text))
-            if cursor == b"0":
-                break
-    return await _at_holders(exchange, list(found.values())[:count]), asked
-
-
-async def _at_holders(exchange: Exchange, letters: list[Place]) -> list[Place]:
-    """The dead letters, each at the process that holds it."""
-    if not several(exchange, PROCESSES):
-        return letters
-    known, _asked = await holders(exchange, [letter.job_id for letter in letters])
-    return [
-        Place(nodes[0], letter.job_id)
-        for letter, nodes in zip(letters, known, strict=True)
-        if nodes
-    ]
-
-
-def _long(place: Place) -> _Entry:
-    return _Entry(place, None, TOO_LONG)
-
-
-def _entry(place: Place, body: bytes) -> _Entry:
-    try:
-        letter = Letter.decoded(body)
-    except NotADeadLetter as error:
-        return _Entry(place, None, str(error)[:_REASON_MAX])
-    long = len(body) > LETTER_BYTES_MAX
-    return _Entry(place, letter, TOO_LONG if long else letter.reason[:_REASON_MAX])
+    def add(self, entry: Entry) -> None:
+        """Count a letter, and show it if it is one of the first."""
+        self.count += 1
+        if len(self.reasons) < 2:
+            self.reasons.add(entry.reason)
+        if len(self.letters) < _LISTED_MAX:
+            self.letters.append(_shown(entry))
 
 
 async def list_letters(exchange: Exchange) -> Reply:
-    """The dead letters of a queue, by reason. No bodies are kept meanwhile, and what
-    lies behind too many bytes of letters is not looked at."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    counts: Counter[str] = Counter()
-    left = LISTED_BYTES_MAX
-    letters, asked = await _letters(exchange, LETTERS_MAX)
-    async for entry, size in _entries(exchange, letters, LETTER_BYTES_MAX):
+    """The dead letters of a queue, in groups. No bodies are kept meanwhile, and what lies behind
+    too many bytes of letters is not looked at."""
+    groups: dict[str, _Group] = {}
+    left, read, total = LISTED_BYTES_MAX, 0, 0
+    by_similar = exchange.word(_BY.name) == "similar"
+    found = await find_letters(exchange, LETTERS_MAX)
+    async for entry, size in read_letters(exchange, found, LETTER_BYTES_MAX):
         if left <= 0:
             break
         left -= min(size, LETTER_BYTES_MAX)
-        counts[entry.reason] += 1
-        kept = groups.setdefault(entry.reason, [])
-        if len(kept) < _LISTED_MAX:
-            kept.append(_shown(entry))
-    after = {"total": counts.total(), "truncated": left <= 0, **asked.sources()}
-    return Reply(listing("reasons", _groups(groups, counts), after))
+        read += 1
+        total += entry.place in found.shared
+        key = similar(entry.reason) if by_similar else entry.reason
+        groups.setdefault(key, _Group()).add(entry)
+    # Of a queue for the letters of several queues only reading shows which are of this one.
+    total = max(read, total + found.own)
+    after = {
+        "total": total,
+        "read": read,
+        "groups": len(groups),
+        "truncated": left <= 0 or read < total or found.behind > 0,
+        **found.asked.sources(),
+    }
+    return Reply(listing("reasons", _groups(groups, by_similar), after))
 
 
-async def _groups(
-    groups: dict[str, list[dict[str, Any]]], counts: Counter[str]
-) -> AsyncIterator[dict[str, Any]]:
-    ordered = sorted(groups, key=lambda reason: (-counts[reason], reason))
-    for reason in ordered[:_LISTED_MAX]:
-        yield {"reason": reason, "count": counts[reason], "letters": groups[reason]}
+async def _groups(groups: dict[str, _Group], by_similar: bool) -> AsyncIterator[dict[str, Any]]:
+    ordered = sorted(groups, key=lambda key: (-groups[key].count, key))
+    for key in ordered[:_LISTED_MAX]:
+        group = groups[key]
+        # What all of them have in common is shown as it was written.
+        reason = next(iter(group.reasons)) if len(group.reasons) == 1 else key
+        values = {"reason": reason, "count": group.count, "letters": group.letters}
+        yield {**values, "similar": key} if by_similar else values
 
 
-def _shown(entry: _Entry) -> dict[str, Any]:
+def _shown(entry: Entry) -> dict[str, Any]:
     values: dict[str, Any] = {"id": text(entry.letter_id), "url": url("jobs", entry.letter_id)}
     if entry.letter is not None:
         values |= {
-            "job_id": entry.letter.id[:_REASON_MAX],
-            "worker": entry.letter.worker[:_REASON_MAX],
+            "job_id": entry.letter.id[:REASON_MAX],
+            "worker": entry.letter.worker[:REASON_MAX],
             "failed_at_s": entry.letter.failed_at_s,
         }
     return values
 
 
-async def _chosen(exchange: Exchange) -> AsyncIterator[_Entry]:
-    """The letters that the body chooses: by ``ids``, by ``reason``, or ``all``; the oldest
-    ``limit`` of them."""
+async def _chosen(exchange: Exchange) -> AsyncIterator[Entry]:
+    """The letters that the body chooses: by ``ids``, by ``reason``, by ``similar`` reasons, or
+    ``all``; the oldest ``limit`` of them."""
     values = exchange.json()
     limit = whole("limit", values.pop("limit", LETTERS_MAX), 1, LETTERS_MAX)
     if len(values) != 1:
-        raise bad_request("Give exactly one of ids, reason and all.")
-    ids, reason, everything = values.get("ids"), values.get("reason"), values.get("all")
+        raise bad_request("Give exactly one of ids, reason, similar and all.")
+    ids, everything = values.get("ids"), values.get("all")
     if everything is not None and everything is not True:
         raise bad_request("all must be true.")
-    if reason is not None and not isinstance(reason, str):
-        raise bad_request("reason must be a string.")
+    for name in _GROUPINGS:
+        if values.get(name) is not None and not isinstance(values[name], str):
+            raise bad_request(f"{name} must be a string.")
+    reason, alike = (values.get(name) for name in _GROUPINGS)
     if ids is not None and not isinstance(ids, list):
         raise bad_request("ids must be an array of strings.")
     chosen = {job_id for job_id in ids or () if isinstance(job_id, str)}
-    count = limit if everything else LETTERS_MAX
-    letters, _asked = await _letters(exchange, count)
-    async for entry, _size in _entries(exchange, letters, sys.maxsize):
-        if everything or entry.reason == reason or text(entry.letter_id) in chosen:
+    found = await find_letters(exchange, limit if everything else LETTERS_MAX)
+    async for entry, _size in read_letters(exchange, found, sys.maxsize):
+        if (
+            everything
+            or entry.reason == reason
+            or (alike is not None and similar(entry.reason) == alike)
+            or text(entry.letter_id) in chosen
+        ):
             yield entry
             limit -= 1
             if not limit:
@@ -223,20 +190,25 @@ async def drop(exchange: Exchange) -> dict[str, Any]:
 def deadletter_routes() -> list[Route]:
     """All operations on dead letters."""
     letters = f"{ROOT}/queues/{{queue}}/dead-letters"
-    choice = schema(ids=array(TEXT), reason=TEXT, all={"type": "boolean"}, limit=NUMBER)
+    choice = schema(
+        ids=array(TEXT), reason=TEXT, similar=TEXT, all={"type": "boolean"}, limit=NUMBER
+    )
     done = schema(count=NUMBER, failed=array({"type": "object"}), failed_count=NUMBER)
-    reasons = array(schema(reason=TEXT, count=NUMBER, letters=array({"type": "object"})))
+    reasons = array(
+        schema(reason=TEXT, similar=TEXT, count=NUMBER, letters=array({"type": "object"}))
+    )
+    figures = {"total": NUMBER, "read": NUMBER, "groups": NUMBER, "truncated": FLAG}
     return [
         Route(
-            "GET", letters, list_letters, "Dead letters of the queue, by reason",
-            answer=schema(total=NUMBER, truncated=FLAG, reasons=reasons, **NODES),
+            "GET", letters, list_letters, "Dead letters of the queue, by reason", (_BY, SCOPE),
+            answer=schema(**figures, reasons=reasons, **NODES),
         ),
         Route(
-            "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again",
+            "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again", (SCOPE,),
             body=choice, body_max=LETTERS_BODY_BYTES, answer=done,
         ),
         Route(
-            "POST", f"{letters}/drop", drop, "Delete dead letters", body=choice,
+            "POST", f"{letters}/drop", drop, "Delete dead letters", (SCOPE,), body=choice,
             body_max=LETTERS_BODY_BYTES, answer=done,
         ),
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from disque_tx.protocols.http.api.base.values import (
     take_text,
     text,
 )
-from disque_tx.protocols.http.server.asking import PROCESSES, several, source
+from disque_tx.protocols.http.server.asking import CLUSTER, SCOPE, chosen_scope, several, source
 from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
@@ -50,6 +50,7 @@ SHOWN: Final = schema(
     delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
+    holders=array(TEXT),
     body={"type": ["string", "null"]}, body_base64=TEXT, node=TEXT, process=NUMBER,
 )  # fmt: skip
 
@@ -99,16 +100,19 @@ async def _leased(jobs: list[list[Any]], slices: Slices) -> AsyncGenerator[bytes
 
 
 async def show(exchange: Exchange) -> dict[str, Any] | Reply:
-    """SHOW, of the process that has to do with the job."""
+    """SHOW, of the node that has to do with the job; ``holders``: all that know it."""
     job_id, of = exchange.path["id"], dict[str, Any]()
     who = "This node does not know"
-    if several(exchange, PROCESSES):
+    if several(exchange):
         (nodes,), asked = await holders(exchange, [job_id])
-        who = "No process of this daemon knows"
+        who = "No node of the cluster knows"
+        if chosen_scope(exchange) != CLUSTER:
+            who = "No process of this daemon knows"
         if not nodes and asked.missing:
             raise Problem(503, "TRYLATER", f"{who} the job, but one does not answer at present.")
         shown = await at_one(exchange, nodes[0], b"SHOW", job_id) if nodes else None
         of = source(exchange, nodes[0]) if nodes else {}
+        of["holders"] = [text(node) for node in nodes]
     else:
         shown = await exchange.call(b"SHOW", job_id)
     if shown is None:
@@ -172,7 +176,7 @@ def job_routes() -> list[Route]:
     queue, job, jobs = f"{ROOT}/queues/{{queue}}", f"{ROOT}/jobs/{{id}}", f"{ROOT}/jobs"
     counted, ids = schema(count=NUMBER), array(TEXT)
     failed = "Return to the queue: the work failed"
-    routes = [
+    return [
         Route(
             "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
             " acknowledged before its RETRY. Fewer than count if their bodies have more than 4 MiB"
@@ -183,7 +187,7 @@ def job_routes() -> list[Route]:
             ),
             answer=schema(jobs=array(_JOB)), errors=(503,),
         ),
-        Route("GET", job, show, "A job as the process knows it that has to do with it",
+        Route("GET", job, show, "A job as the node knows it that has to do with it", (SCOPE,),
             answer=SHOWN, errors=(404, 503)),
         Route(
             "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
@@ -196,30 +200,40 @@ def job_routes() -> list[Route]:
             errors=(404,),
         ),
         Route(
-            "POST", f"{job}/working", working, "Renew the lease",
+            "POST", f"{job}/working", working, "Renew the lease", (SCOPE,),
             answer=schema(retry_s=NUMBER), errors=(404, 410, 503),
         ),
         Route(
-            "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
+            "POST", f"{job}/nack", nack, failed, (SCOPE,), body=schema(delay_s=REAL, reason=TEXT),
             body_max=IDS_BODY_BYTES, answer=counted, errors=(503, 507),
         ),
         Route(
-            "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
+            "POST", f"{jobs}/nack", nack_several, f"{failed}: several", (SCOPE,),
             body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
             answer=counted, errors=(503, 507),
         ),
-        Route("DELETE", job, _one(b"DELJOB"), "Delete from this daemon", answer=counted),
+        Route("DELETE", job, _one(b"DELJOB"), "Delete from this daemon", (SCOPE,), answer=counted),
+        *_action_routes(job, jobs),
     ]  # fmt: skip
+
+
+def _action_routes(job: str, jobs: str) -> list[Route]:
+    """What is done with one job, or with several."""
+    routes: list[Route] = []
+    counted = schema(count=NUMBER)
     for name, (command, summary) in _ACTIONS.items():
         if name != "delete":
-            routes.append(Route("POST", f"{job}/{name}", _one(command), summary, answer=counted))
+            routes.append(
+                Route("POST", f"{job}/{name}", _one(command), summary, (SCOPE,), answer=counted)
+            )
         routes.append(
             Route(
                 "POST",
                 f"{jobs}/{name}",
                 _several(command),
                 f"{summary}: several",
-                body=schema(ids=ids),
+                (SCOPE,),
+                body=schema(ids=array(TEXT)),
                 body_max=IDS_BODY_BYTES,
                 answer=counted,
             )

@@ -20,9 +20,11 @@ from disque_tx.protocols.http.api.base.values import (
 )
 from disque_tx.protocols.http.api.jobs.jobs import SHOWN
 from disque_tx.protocols.http.server.asking import (
-    PROCESSES,
+    CLUSTER,
+    SCOPE,
     Asked,
     ask,
+    chosen_scope,
     process_numbers,
     several,
     source,
@@ -41,12 +43,12 @@ SCAN_COUNT: Final = 20
 _FOUND: Final = schema(**{**SHOWN_BODY, **SHOWN["properties"]}, url=TEXT)
 
 
-#: Of one process: its number, and where its scan goes on.
+#: Of one node: its place, and where its scan goes on.
 _CURSOR: Final = re.compile(r"(?:([0-9]{1,3})\.)?([0-9]{1,20})")
 
 
 async def scan(exchange: Exchange) -> Reply:
-    """JSCAN, and SHOW of what it finds: of one process after the other. A job that several of them
+    """JSCAN, and SHOW of what it finds: of one node after the other. A job that several of them
     know is listed once, as the one knows it that has to do with it."""
     nodes, sources = await _nodes(exchange)
     number, cursor = _start(str(exchange.word("cursor")), len(nodes))
@@ -67,8 +69,11 @@ async def scan(exchange: Exchange) -> Reply:
 
 
 async def _nodes(exchange: Exchange) -> tuple[list[bytes], Asked]:
-    """The processes, in order; one that is away now has a place, too."""
-    asked = await ask(exchange, PROCESSES, b"LATENCY")
+    """The nodes, in order; one that is away now has a place, too."""
+    scope = chosen_scope(exchange)
+    asked = await ask(exchange, scope, b"LATENCY")
+    if scope == CLUSTER:
+        return sorted({*asked.answers, *asked.missing}), asked
     numbers = process_numbers(exchange)
     if not numbers:
         return list(asked.answers), asked
@@ -76,7 +81,7 @@ async def _nodes(exchange: Exchange) -> tuple[list[bytes], Asked]:
 
 
 def _start(word: str, count: int) -> tuple[int, bytes]:
-    """The place of the process whose scan goes on, and its cursor."""
+    """The place of the node whose scan goes on, and its cursor."""
     match = _CURSOR.fullmatch(word)
     number = int(match[1] or 0) if match else count
     if match is None or number >= count or int(match[2]) >= 1 << 64:
@@ -85,7 +90,7 @@ def _start(word: str, count: int) -> tuple[int, bytes]:
 
 
 def _next(number: int, after: bytes, count: int) -> bytes:
-    """The cursor of the daemon behind that of one process."""
+    """The cursor of all nodes behind that of one."""
     if after == b"0":
         number += 1
     return b"0" if number == count else b"%d.%s" % (number, after)
@@ -118,7 +123,7 @@ async def _shown(
     """Jobs with these IDs that still exist, with their bodies cut. A limited number is asked for at
     once, because the bodies may be long."""
     share, shown = Share(exchange.slices), Bodies()
-    of = source(exchange, node) if several(exchange, PROCESSES) else {}
+    of = source(exchange, node) if several(exchange) else {}
     places = [Place(node, job_id) for job_id in ids]
     async for body in bodies(exchange, places, BODY_MAX, BEGINNING):
         job_id = body.place.job_id
@@ -145,6 +150,7 @@ def scanning_routes() -> list[Route]:
                     " of the node", "integer", 100, 1, _COUNT_MAX,
                 ),
                 Parameter("cursor", "Of the answer before", default="0"),
+                SCOPE,
             ),
             answer=schema(jobs=array(_FOUND), cursor={"type": ["string", "null"]}, **NODES),
         ),

@@ -19,7 +19,7 @@ from disque_tx.protocols.http.api.base.values import (
     take_ids,
     take_queue,
 )
-from disque_tx.protocols.http.server.asking import PROCESSES, ask, several
+from disque_tx.protocols.http.server.asking import SCOPE, ask, chosen_scope, several
 from disque_tx.protocols.http.server.exchange import Exchange, whole
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Route
@@ -54,7 +54,7 @@ async def flush(exchange: Exchange) -> dict[str, Any]:
 
 
 async def move(exchange: Exchange) -> dict[str, Any]:
-    """QMOVE, at one process after the other."""
+    """QMOVE, at one node after the other."""
     values = exchange.json()
     words = [exchange.path["queue"], take_queue(values, "to")]
     if take_flag(values, "dead"):
@@ -63,7 +63,7 @@ async def move(exchange: Exchange) -> dict[str, Any]:
         "count", _COUNT_MAX if values.get("count") is None else values["count"], 1, _COUNT_MAX
     )
     ids = take_ids(values) if values.get("ids") is not None else None
-    if not several(exchange, PROCESSES):
+    if not several(exchange):
         chosen = [] if ids is None else [b"ID", *ids]
         return {"count": await exchange.call(b"QMOVE", *words, b"COUNT", b"%d" % count, *chosen)}
     parts = await (_waiting(exchange) if ids is None else _by_holder(exchange, ids))
@@ -83,8 +83,8 @@ async def move(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _waiting(exchange: Exchange) -> list[tuple[bytes, int, list[bytes]]]:
-    """The jobs in the queue: some at a time, of each process as many as it has now."""
-    asked = await ask(exchange, PROCESSES, b"COUNTS", exchange.path["queue"])
+    """The jobs in the queue: some at a time, of each node as many as it has now."""
+    asked = await ask(exchange, chosen_scope(exchange), b"COUNTS", exchange.path["queue"])
     return [
         (node, min(_MOVED, row[0] - start), [])
         for node, (row,) in asked.answers.items()
@@ -93,7 +93,7 @@ async def _waiting(exchange: Exchange) -> list[tuple[bytes, int, list[bytes]]]:
 
 
 async def _by_holder(exchange: Exchange, ids: list[bytes]) -> list[tuple[bytes, int, list[bytes]]]:
-    """Group the jobs by the process that holds them, in parts of limited size."""
+    """Group the jobs by the node that holds them, in parts of limited size."""
     found, _asked = await holders(exchange, ids)
     at: dict[bytes, list[bytes]] = {}
     for job_id, nodes in zip(ids, found, strict=True):
@@ -122,7 +122,7 @@ def emptying_routes() -> list[Route]:
             answer=schema(count=NUMBER, **NODES),
         ),
         Route(
-            "POST", f"{queue}/move", move, "Move jobs to another queue",
+            "POST", f"{queue}/move", move, "Move jobs to another queue", (SCOPE,),
             body=schema(to=TEXT, to_base64=TEXT, count=NUMBER, ids=array(TEXT), dead=FLAG),
             body_max=IDS_BODY_BYTES, answer=schema(count=NUMBER), errors=(409, 503, 507),
         ),

@@ -90,7 +90,7 @@ async def queues_of(
 ) -> AsyncIterator[list[QueueFigures]]:
     """Every queue of these nodes, some at a time, each once. ``sources``: gets the nodes that
     answered, and those that are missing."""
-    if not several(exchange, scope):
+    if not several(exchange):
         sources.answers = {b"": None}
         async for some in all_queues(exchange.host, exchange.slices):
             yield some

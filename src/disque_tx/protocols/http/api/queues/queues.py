@@ -90,7 +90,7 @@ class Pattern(NamePattern):
 async def list_queues(exchange: Exchange) -> Reply:
     """A page of the queues. Rows of several nodes are joined first, of which few are under way at
     a time."""
-    if not several(exchange, scope_of(exchange)):
+    if not several(exchange):
         return await _listed(exchange)
     exchange.slices.enter()
     try:
@@ -123,7 +123,7 @@ async def _listed(exchange: Exchange) -> Reply:
     total += len(unsorted)
     page = choose(offset + limit, kept + unsorted, key=key)[offset:]
     after = {"total": total, **sources.sources()}
-    if not several(exchange, scope):
+    if not several(exchange):
         return Reply(listing("queues", _rows(exchange, page), after))
     counts, counted = await counts_of(exchange, scope, [queue.name for queue in page])
     sources.miss(counted)
@@ -227,6 +227,7 @@ def queue_routes() -> list[Route]:
             (
                 Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
                 Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
+                SCOPE,
             ),
             answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY)), **NODES),
         ),

@@ -1,13 +1,14 @@
-"""The findings of ``disque cluster check``."""
+"""What is found to be wrong with nodes."""
 
 from __future__ import annotations
 
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.cluster.findings import Finding, findings, is_problem
-from disque_tx.cli.cluster.nodeview import Survey, SurveyedNode
 from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.facts import Survey, SurveyedNode
+from disque_tx.diagnosis.finding import Finding
+from disque_tx.diagnosis.findings import findings, is_problem
 
 
 def node(number: int, *flags: str, connected: bool = True) -> ClusterNode:
@@ -89,9 +90,21 @@ class FindingsTests(SynchronousTestCase):
 
     def test_flags(self) -> None:
         """Each bad flag is reported, with what to do."""
-        for flag in ("fail", "fail?", "noaddr"):
-            self.only(f": {flag}", node_view(1, node(2, flag, connected=False)))
-        self.only(": handshake", node_view(1, node(2, "handshake", connected=False)))
+        for flag in ("fail", "fail?", "noaddr", "handshake"):
+            self.only(f"reports {flag}", node_view(1, node(2, flag, connected=False)))
+
+    def test_reported_by_several(self) -> None:
+        """A node that all others have lost is one finding, not one for each of them, and says since
+        when; and none besides that the node did not answer the question."""
+        lost = attrs.evolve(node(9, "fail", connected=False), pong_received_ms=5_000)
+        nodes = [1, 2, 3, 4]
+        views = [node_view(each, *map(node, set(nodes) - {each}), lost) for each in nodes]
+        (finding,) = found(*views)
+        self.assertEqual("10.0.0.9:7711", finding.node)
+        self.assertIn("10.0.0.1:7711, 10.0.0.2:7711, 10.0.0.3:7711 and 1 more", finding.what)
+        self.assertEqual(5.0, finding.since_s)
+        (finding,) = found(*views, **{"10.0.0.9:7711": "Timeout"})
+        self.assertEqual(("does not answer: Timeout", 5.0), (finding.what, finding.since_s))
 
     def test_bus_on_this_host_only(self) -> None:
         """A node with a network address whose bus listens on loopback only cannot join others, so
@@ -99,8 +112,9 @@ class FindingsTests(SynchronousTestCase):
         bus = "127.0.0.1:17711,[::1]:17711"
         self.only("on 127.0.0.1:17711, [::1]:17711 only", node_view(1, listening_bus=bus))
         self.assertEqual([], found(node_view(1, listening_bus="127.0.0.1:17711,10.0.0.1:17711")))
-        here = attrs.evolve(node_view(1, listening_bus=bus), address="127.0.0.1:7711")
-        self.assertEqual([], found(here))
+        for here in ("127.0.0.1:7711", "port 7711"):
+            alone = attrs.evolve(node_view(1, listening_bus=bus), address=here)
+            self.assertEqual([], found(alone))
 
     def test_twins(self) -> None:
         """Two processes with one ID are reported, and which of them stands aside."""
@@ -111,16 +125,6 @@ class FindingsTests(SynchronousTestCase):
     def test_no_link(self) -> None:
         """A link that is down is reported even before the node is marked as failed."""
         self.only("has no link to 10.0.0.2", node_view(1, node(2, connected=False)))
-
-    def test_copies(self) -> None:
-        """Jobs that lack copies are a problem, with what to do about it."""
-        fields = {"jobs_lacking_copies": "12", "copies_eta_seconds": "3", "copies_obstacle": ""}
-        for obstacle, advice in (("", "wait about 3 s"), ("no-node", "add one")):
-            fields["copies_obstacle"] = obstacle
-            (finding,) = found(node_view(1, node(1, "myself"), **fields))
-            self.assertIn("12 of its jobs have fewer copies", finding.what)
-            self.assertIn(advice, finding.advice)
-            self.assertTrue(is_problem(finding))
 
     def test_leaving(self) -> None:
         """A leaving node is intended, so it is reported as a note."""
@@ -158,10 +162,29 @@ class FindingsTests(SynchronousTestCase):
         self.only("10.0 s ahead", ahead, attrs.evolve(second, clock_s=90.0))
 
     def test_versions(self) -> None:
-        """Different versions are reported once."""
-        self.only(
-            "versions differ", node_view(1, node(2), disque_version="0.9"), node_view(2, node(1))
+        """Different releases of this package are reported once: the version of the original is the
+        same in all of them."""
+        first, second = (
+            node_view(here, node(other), disque_tx_version=version)
+            for here, other, version in ((1, 2, "1.0.0"), (2, 1, "1.1.0"))
         )
+        self.only("differ: 1.0.0, 1.1.0", first, second)
+        same = attrs.evolve(second, info={**second.info, "disque_tx_version": "1.0.0"})
+        self.assertEqual([], found(first, same))
+
+    def test_copies(self) -> None:
+        """Jobs that lack copies are a problem, with what to do about it."""
+        fields = {"jobs_lacking_copies": "12", "copies_eta_seconds": "3"}
+        for obstacle, advice in (("", "wait about 3 s"), ("no-node", "add one")):
+            (finding,) = found(node_view(1, copies_obstacle=obstacle, **fields))
+            self.assertIn("holds 12 jobs that have fewer copies", finding.what)
+            self.assertIn(advice, finding.advice)
+            self.assertTrue(is_problem(finding))
+
+    def test_schedules(self) -> None:
+        """Occurrences that made no job are found."""
+        self.only("could not add 2 jobs of schedules", node_view(1, schedules_failed="2"))
+        self.only("left out 3 occurrences", node_view(1, schedules_missed="3"), problem=False)
 
     def test_problems_first(self) -> None:
         """Problems come before notes, for those who read only the beginning."""

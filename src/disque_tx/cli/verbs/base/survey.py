@@ -1,4 +1,4 @@
-"""The state of each node of a cluster, by its own answers."""
+"""The state of each node of a cluster, by its own answers, and of the queues that wait longest."""
 
 from __future__ import annotations
 
@@ -13,66 +13,19 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
 from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.facts import (
+    LONGEST_MAX,
+    QUEUES_MAX,
+    QueueFacts,
+    Survey,
+    SurveyedNode,
+)
 
-#: How many queues of a node are checked for being paused.
-QUEUES_MAX: Final = 1000
 #: Rounds of asking nodes that others have listed.
 _ROUNDS: Final = 5
 #: More than any cluster has. A server that is no Disque node might list any number.
 _NODES_MAX: Final = 1000
 _NOWHERE: Final = frozenset(("handshake", "noaddr"))
-
-
-@attrs.frozen
-class SurveyedNode:
-    """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
-    in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening, Cluster and
-    Copies and Discovery where these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how
-    many of its first queues are paused. ``clock_s``: how far its clock is ahead of this machine's.
-    """
-
-    address: str
-    id: str
-    table: dict[str, ClusterNode]
-    info: dict[str, str]
-    maxmemory: int
-    paused: int
-    clock_s: float
-
-    def number(self, name: str) -> int:
-        """A figure of INFO; 0 where it is missing."""
-        value = self.info.get(name, "")
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
-
-    def listening(self, whom: str) -> list[str]:
-        """Addresses on which it listens for ``clients`` or for the ``bus``; none if it does not
-        report them."""
-        return [each for each in self.info.get(f"listening_{whom}", "").split(",") if each]
-
-    @property
-    def others(self) -> list[ClusterNode]:
-        """All other nodes in its table."""
-        return [node for node in self.table.values() if node.id != self.id]
-
-    @property
-    def flags(self) -> frozenset[str]:
-        """The node's flags in its own node table."""
-        own = self.table.get(self.id)
-        return frozenset() if own is None else own.flags - {"myself"}
-
-    @property
-    def met(self) -> set[str]:
-        """IDs of the nodes it knows, itself included, but not those in handshake."""
-        return {node.id for node in self.table.values() if "handshake" not in node.flags}
-
-
-@attrs.frozen
-class Survey:
-    """The state of a cluster. ``views``: ID → state of the node. ``silent``: address → why there is
-    no answer."""
-
-    views: dict[str, SurveyedNode]
-    silent: dict[str, str]
 
 
 def basic_view(node: Disque) -> SurveyedNode:
@@ -165,3 +118,56 @@ def place(node: ClusterNode) -> str:
     """A node's address as ``host:port``: CLUSTER NODES has no brackets around IPv6."""
     host, _, port = node.address.rpartition(":")
     return f"[{host}]:{port}" if ":" in host else node.address
+
+
+_SETTING: Final = "dead-queue"
+_ALERT: Final = "alert-wait"
+
+
+def whole_survey(members: Members, addresses: Iterable[str], discover: bool = True) -> Survey:
+    """The state of a cluster, its queues included; of queues nothing if only originals answer.
+
+    :raises NobodyAnswers: no node answered.
+    """
+    found = survey(members, addresses, discover=discover)
+    first = next(iter(found.views.values())).address
+    seen = members.try_to_ask([first], _queues).of.get(first)
+    if seen is None:
+        return found
+    queues, letters = seen
+    return attrs.evolve(found, queues=queues, letter_queues=letters, now_s=time.time())
+
+
+def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
+    """The queues that wait longest, over all nodes, and what policies name for dead letters."""
+    try:
+        page = node.list_queues(None, "oldest", LONGEST_MAX, None, cluster=True)
+        settings = node.policy_list().values()
+    except Refused:
+        return (), frozenset()
+    timed = any(_ALERT in each for each in settings)
+    queues = tuple(
+        QueueFacts(
+            row.name,
+            row.queued,
+            row.oldest_ms / 1000,
+            row.blocked_clients,
+            row.in_flight,
+            row.backoff,
+            row.out_per_s,
+            _pause(node, row.name) if row.queued else "none",
+            _alert_wait_s(node, row.name) if timed else 0,
+        )
+        for row in page.queues
+    )
+    return queues, frozenset(each[_SETTING] for each in settings if each.get(_SETTING))
+
+
+def _alert_wait_s(node: Disque, name: str) -> int:
+    setting = node.policy_get(name).get(_ALERT)
+    return int(setting.value) if setting and setting.value.isdecimal() else 0
+
+
+def _pause(node: Disque, name: str) -> str:
+    stat = node.queue_stat(name)
+    return "none" if stat is None else stat.pause

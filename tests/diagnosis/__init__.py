@@ -1,0 +1,1 @@
+"""Tests of what is found to be wrong with a cluster."""
