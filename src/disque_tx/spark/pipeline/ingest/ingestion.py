@@ -97,7 +97,7 @@ def ingest(
     table = EventTable(spark, into, create=True)
     runs, remembered = table.known()
     memory = _Memory(table, runs, dict(remembered), next_number(table))
-    unread = logs.unread(logs.find(paths), runs, remembered)
+    unread = logs.unread(paths, runs, remembered)
     done = [_Batch(spark, memory, files, step).run() for files in logs.batches(unread)]
     compact_if_due(table)
     new, read = sum(batch.new for batch in done), sum(batch.read for batch in done)

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import NothingToRead
-from disque_tx.spark.pipeline.tables.paths import files_below, for_spark, opened, resolved
+from disque_tx.spark.pipeline.tables.paths import for_spark, names_below, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.pipeline.tables.table import DAY
 from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL
@@ -121,13 +121,6 @@ class LogFile:
     changed_ms: int
     begins: tuple[str, int, int] | None
 
-    @classmethod
-    def of(cls, path: str, info: fs.FileInfo) -> LogFile:
-        """From what a file system says."""
-        match = _NAMED.fullmatch(path.rpartition("/")[2])
-        begins = (match[1], int(match[2]), int(match[3])) if match else None
-        return cls(path, info.size, (info.mtime_ns or 0) // 1_000_000, begins)
-
     @property
     def state(self) -> list[int]:
         """What changes when the file does."""
@@ -138,34 +131,43 @@ class LogFile:
         return self.begins is not None and runs.contains(*self.begins)
 
 
-def find(paths: Iterable[str]) -> list[LogFile]:
-    """Every log in these folders, and these files. Names that begin with ``_`` or ``.`` are
-    unfinished files, and ignored.
+def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]) -> list[LogFile]:
+    """Every log in these folders, and these files, that was not read in its present state: neither
+    by its name, nor as one of those that were ``remembered``. Names that begin with ``_`` or ``.``
+    are unfinished files, and ignored.
 
     :raises NothingToRead: when a path does not exist.
     """
-    found: dict[str, LogFile] = {}
-    for path in map(resolved, paths):
-        system, place = opened(path)
-        info = system.get_file_info(place)
-        if info.type == fs.FileType.NotFound:
-            raise NothingToRead(f"{path} does not exist. Name folders or files of event logs.")
-        if info.type == fs.FileType.File:
-            found[path] = LogFile.of(path, info)
-            continue
-        for name, below in files_below(path):
-            hidden = name[0] in "_." or "/_" in name or "/." in name
-            if name.endswith(_SUFFIXES) and not hidden:
-                found[f"{path}/{name}"] = LogFile.of(f"{path}/{name}", below)
-    return [found[path] for path in sorted(found)]
-
-
-def unread(
-    logs: Iterable[LogFile], runs: Runs, remembered: Mapping[str, list[int]]
-) -> list[LogFile]:
-    """The files that were not read in their present state: neither by their names, nor as one of
-    those that were ``remembered``."""
+    found = {log.path: log for path in paths for log in _unread(resolved(path), runs)}
+    logs = (found[path] for path in sorted(found))
     return [log for log in logs if not log.is_known(runs) and remembered.get(log.path) != log.state]
+
+
+def _unread(path: str, runs: Runs) -> Iterator[LogFile]:
+    system, place = opened(path)
+    info = system.get_file_info(place)
+    if info.type == fs.FileType.NotFound:
+        raise NothingToRead(f"{path} does not exist. Name folders or files of event logs.")
+    if info.type == fs.FileType.File:
+        yield _log_file(path, info)
+        return
+    names = [
+        name
+        for name in names_below(path)
+        if name.endswith(_SUFFIXES) and not ((begins := _begins(name)) and runs.contains(*begins))
+    ]
+    infos = system.get_file_info([f"{place}/{name}" for name in names])
+    for name, info in zip(names, infos, strict=True):
+        yield _log_file(f"{path}/{name}", info)
+
+
+def _log_file(path: str, info: fs.FileInfo) -> LogFile:
+    return LogFile(path, info.size or 0, (info.mtime_ns or 0) // 1_000_000, _begins(path))
+
+
+def _begins(path: str) -> tuple[str, int, int] | None:
+    match = _NAMED.fullmatch(path, path.rfind("/") + 1)
+    return (match[1], int(match[2]), int(match[3])) if match else None
 
 
 def batches(logs: Iterable[LogFile]) -> Iterator[list[LogFile]]:

@@ -12,6 +12,8 @@ from pyarrow import fs
 from disque_tx.spark.errors import NothingToRead, OutputOverlaps
 
 _LOCAL: Final = "file"
+#: Beginnings of the names of files that are unfinished, or not data.
+_HIDDEN: Final = "_."
 
 
 def resolved(path: str) -> str:
@@ -68,6 +70,28 @@ def files_below(path: str) -> Iterator[tuple[str, fs.FileInfo]]:
     for info in found:
         if info.type == fs.FileType.File:
             yield info.path[len(place) :].lstrip("/"), info
+
+
+def names_below(path: str) -> Iterator[str]:
+    """The files in a resolved folder and below, by their paths below there; those whose names, or
+    the names of whose folders, begin with ``_`` or ``.`` are left out. On a disk no file is looked
+    at, so that folders of a year cost a second."""
+    if not path.startswith("/"):
+        for name, _ in files_below(path):
+            if name[0] not in _HIDDEN and not any(f"/{mark}" in name for mark in _HIDDEN):
+                yield name
+        return
+    below = [""]
+    while below:
+        folder = below.pop()
+        with os.scandir(f"{path}/{folder}") as entries:
+            for entry in entries:
+                if entry.name[0] in _HIDDEN:
+                    continue
+                if entry.is_dir():
+                    below.append(f"{folder}{entry.name}/")
+                else:
+                    yield folder + entry.name
 
 
 def check_apart(target: str, inputs: Iterable[str]) -> None:
