@@ -96,7 +96,7 @@ $(VENV)/.made-quick: $(VENV)/.made
 	touch $@
 
 $(VENV)/.made-test: $(VENV)/.made-quick
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark,frameworks]'
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,lake,frameworks]'
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -242,10 +242,10 @@ framework-older:
 	DISQUE_TX_COMPILE=0 build/older/bin/pip --disable-pip-version-check --quiet install --constraint tests/older-frameworks.txt '.[test,frameworks]'
 	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
-# A stream, and a table that is compacted, killed twenty times each.
+# A stream, and a table of events, killed twenty times each.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_compaction_kills)
+	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.ingest import logs
-from disque_tx.spark.pipeline.ingest.ingestion import spans
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.tables.runs import counted
 from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS
 
 #: Tables without rows are small enough to be sent to everybody, which real ones are not.
@@ -52,7 +52,7 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
     (folder / "x.jsonl").touch()
     queries: dict[str, Any] = {
         "ingest": logs.events(logs.parsed(spark, [str(folder / "x.jsonl")])),
-        "ingest-spans": spans(events),
+        "ingest-runs": counted(events),
         "jobs": made,
         "queues": queues.windows(events, kept, 60),
         "totals": queues.totals(kept),

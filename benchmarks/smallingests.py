@@ -1,7 +1,7 @@
 """What one small ingest costs after many: ``python -m benchmarks.smallingests [COUNT]``.
 
-Ingests a log of ten events again and again into one table, and prints, for each tenth of the count,
-the median, minimum and maximum of the time of an ingest, and of opening the table alone.
+Ingests a folder to which a file of ten events is added each time, and prints, for each tenth of the
+count, the median, minimum and maximum of the time of an ingest, and of opening the table alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.tables.table import EventTable
-from tests.spark.pipeline.logs import Node, job_id, write
+from tests.spark.pipeline.logs import Node, job_id, segment
 
 #: So that the work of Spark does not hide what grows.
 _SETTINGS = {
@@ -30,7 +30,7 @@ def main(count: int) -> None:
     """Run everything."""
     spark = session("small ingests", "local[1]", _SETTINGS)
     node = Node("a")
-    print("| ingests | one ingest: median s | min | max | opening: median s | files | commits |")
+    print("| ingests | one ingest: median s | min | max | opening: median s | files | version |")
     print("|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="disque-ingests-") as folder:
         table = f"{folder}/table"
@@ -41,20 +41,19 @@ def main(count: int) -> None:
             for step in range(5):
                 node.log(number + step / 10, "delivered", job_id(before + step))
                 node.log(number + step / 10 + 0.05, "acked", job_id(before + step))
-            log = write(Path(folder, f"{number}.jsonl"), node.events[before:])
+            segment(Path(folder, "logs"), node.events[before:])
             begun_s = time.perf_counter()
-            ingest(spark, [str(log)], table)
+            ingest(spark, [f"{folder}/logs"], table)
             ingests.append(time.perf_counter() - begun_s)
             if number % 5 == 0:
                 begun_s = time.perf_counter()
                 opened = EventTable(spark, table)
                 openings.append(time.perf_counter() - begun_s)
             if number % (count // 10) == 0:
-                commits = len(opened.log.commits)
                 print(
                     f"| {number} | {statistics.median(ingests):.2f} | {min(ingests):.2f}"
                     f" | {max(ingests):.2f} | {statistics.median(openings):.3f}"
-                    f" | {len(opened.log.live())} | {commits} |",
+                    f" | {len(opened.log.files())} | {opened.log.version} |",
                     flush=True,
                 )
                 ingests, openings = [], []

@@ -95,7 +95,7 @@ def clocks(survey: Survey) -> Iterator[Finding]:
 
 
 def versions(survey: Survey) -> Iterator[Finding]:
-    """Releases that differ; ``disque_version`` is that of the original in all releases of this package."""
+    """Releases that differ; ``disque_version`` is that of the original in all of them."""
     views = survey.views.values()
     versions = {view.info.get("disque_tx_version", "") for view in views} - {""}
     if len(versions) > 1:

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import Row
 
 from disque_tx.spark.pipeline.cli import program as cli
+from disque_tx.spark.pipeline.tables import Table
 from disque_tx.spark.pipeline.transfer.replay import Ledger
 from tests.acceptance.daemon import Daemon, free_port, wait_for
 from tests.acceptance.spark.case import SparkTestCase, address
@@ -116,7 +117,7 @@ class ReplayTests(PipelineTestCase):
             self.ran("ingest", str(events), "--into", table)
             if not Path(table).exists():
                 return False  # no segment was complete
-            return self.spark.read.parquet(table).where("kind = 'deleted'").count() == 3
+            return Table(self.spark, table).rows().where("kind = 'deleted'").count() == 3
 
         wait_for(lambda: list(events.glob("dt=*/*/*.zst")), "events are logged")
         wait_for(ingested, "all events are ingested", 60)

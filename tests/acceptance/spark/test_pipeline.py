@@ -11,6 +11,7 @@ from typing import Final
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.audit import audit
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
+from disque_tx.spark.pipeline.tables import Table
 from tests.acceptance.daemon import DaemonTestCase
 from tests.spark.shared import shared_session
 
@@ -49,7 +50,7 @@ class PipelineTests(DaemonTestCase):
         self.assertEqual((0, 0), (report.rejected, report.duplicates))
         self.assertEqual([0], list(report.missing.values()))
         paths = lifecycle(spark, table, out)
-        rows = {row.job_id: row for row in spark.read.parquet(paths["jobs"]).collect()}
+        rows = {row.job_id: row for row in Table(spark, paths["jobs"]).rows().collect()}
         self.assertEqual(expected, {job_id: row.outcome for job_id, row in rows.items()})
         (acked,) = [row for row in rows.values() if row.outcome == "acked"]
         self.assertEqual(("mäil", 2, 1), (acked.queue, acked.deliveries, acked.nacks))

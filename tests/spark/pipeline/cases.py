@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.runner import SETTINGS
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.table import EventTable, Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
 
@@ -54,6 +54,10 @@ class PipelineCase(SynchronousTestCase):
         """The table of the events of these nodes."""
         ingest(self.spark, [str(self.write(*nodes))], self.table)
         return self.table
+
+    def read(self, path: str) -> DataFrame:
+        """The rows of a Delta table."""
+        return Table(self.spark, path).rows()
 
     def ids(self) -> list[tuple[str, str]]:
         """The source and ID of each event in the table, sorted."""

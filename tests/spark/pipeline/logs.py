@@ -77,3 +77,10 @@ def write(path: Path, events: Iterable[Event], tail: bytes = b"") -> Path:
     text = b"".join(json.dumps(event).encode() + b"\n" for event in events) + tail
     path.write_bytes(zstandard.ZstdCompressor().compress(text) if path.suffix == ".zst" else text)
     return path
+
+
+def segment(folder: Path, events: list[Event]) -> Path:
+    """Write a finished segment with the name that a node gives it."""
+    boot, first = events[0]["id"].split(".")
+    node = events[0]["source"].removeprefix("disque:")[:8]
+    return write(folder / f"events-{node}-{boot}-{int(first):012d}.jsonl.zst", events)

@@ -49,18 +49,35 @@ class CommandTests(PipelineCase):
             audit["suspects"],
         )
 
-    def test_compact(self) -> None:
-        """Two ingests become one file; the result is printed as text or as JSON."""
-        self.run_command("ingest", self.logged(), "--into", self.table)
+    def test_upkeep(self) -> None:
+        """The commands that keep a table in order print what they did, as text or as JSON."""
+        run, table = self.run_command, self.table
+        run("ingest", self.logged(), "--into", table)
         more = Node("b")
         more.add(0, job_id(2))
-        self.run_command(
-            "ingest", write(self.folder / "y.jsonl", more.events), "--into", self.table
-        )
-        done = self.run_command("compact", self.table)
+        run("ingest", write(self.folder / "y.jsonl", more.events), "--into", table)
+        done = run("optimize", table)
         self.assertIn("2 files became 1; the table has 1 now.", done.output)
-        result = json.loads(self.run_command("compact", self.table, "--json", "--keep", 0).output)
-        self.assertEqual({"merged": 0, "new": 0, "removed": 2, "files": 1}, result)
+        result = json.loads(run("optimize", table, "--json").output)
+        self.assertEqual({"merged": 0, "new": 0, "files": 1}, result)
+        versions = run("history", table, "--limit", 2, "--json").output.splitlines()
+        newest = json.loads(versions[0])
+        self.assertEqual("OPTIMIZE", newest["operation"])
+        self.assertIn("  WRITE", run("history", table).output)
+        first = run("audit", table, "--as-of", 1, "--json").output
+        self.assertEqual((1, 2), (json.loads(first)["jobs"], self.jobs(table)))
+        done = run("forget", table, "--job", job_id(2), "--json")
+        self.assertEqual((0, []), (done.exit_code, json.loads(done.output)["left"]))
+        self.assertEqual(1, self.jobs(table))
+        self.assertIn("0 events were deleted", run("forget", table, "--queue", "x").output)
+        self.assertIn("5 events were", run("expire", table, "--before", "2026-11-21").output)
+        self.assertRegex(run("vacuum", table, "--keep", 0).output, "^[1-9] files were removed.")
+        self.assertIn("nothing to convert", run("convert", table).output)
+        self.assertEqual(2, run("forget", table).exit_code)
+
+    def jobs(self, table: str) -> int:
+        """How many jobs the audit counts."""
+        return int(json.loads(self.run_command("audit", table, "--json").output)["jobs"])
 
     def test_mistakes(self) -> None:
         """An error is one line with what to do, without a traceback."""

@@ -1,15 +1,20 @@
-"""Folders of results: a wrong name with --overwrite destroys nothing."""
+"""Tables of results: a wrong name with --overwrite destroys nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from disque_tx.spark.errors import BadTable, OutputExists, OutputOverlaps, PipelineError
+from disque_tx.spark.errors import (
+    BadTable,
+    Conflict,
+    OutputExists,
+    OutputOverlaps,
+)
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
-from disque_tx.spark.pipeline.outputs import MARKER, replacing
-from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.outputs import Output
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.paths import check_apart, for_spark, resolved
 from disque_tx.spark.pipeline.transfer.export import export
 from disque_tx.spark.pipeline.transfer.replay import Ledger
 from tests.spark.pipeline.cases import PipelineCase
@@ -24,124 +29,109 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 class OutputTests(PipelineCase):
-    """``replacing``, without Spark's jobs."""
+    """One table of results."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.storage = Storage(self.spark)
         self.out = self.folder / "out"
 
-    def write_out(self, text: str, overwrite: bool = False, *inputs: Path) -> None:
-        """Write results of one file to ``out``."""
-        read = [str(path) for path in inputs]
-        with replacing(self.storage, str(self.out), read, overwrite) as (_, work):
-            folder = Path(work.removeprefix("file:"), "jobs")
-            folder.mkdir(parents=True)
-            (folder / "part").write_text(text)
+    def output(self, overwrite: bool = False, what: str = "numbers") -> Output:
+        """The table in ``out``."""
+        return Output(self.spark, str(self.out), what, overwrite)
 
-    def assert_refused(self, error: type[PipelineError], words: str, *inputs: Path) -> None:
-        """Assert that writing with overwrite is refused for a reason, and changes nothing."""
+    def write_out(self, count: int, overwrite: bool = False) -> None:
+        """Write numbers to ``out``."""
+        output = self.output(overwrite)
+        output.write(self.spark.range(count))
+        output.publish()
+
+    def count(self) -> int:
+        """How many numbers there are."""
+        return self.read(str(self.out)).count()
+
+    def assert_refused(self, words: str, overwrite: bool = True, what: str = "numbers") -> None:
+        """Assert that writing is refused for a reason, and changes nothing."""
         before = contents(self.folder)
-        with self.assertRaises(error) as raised:
-            self.write_out("new", True, *inputs)
+        with self.assertRaises(OutputExists) as raised:
+            self.output(overwrite, what)
         self.assertIn(words, str(raised.exception))
         self.assertEqual(before, contents(self.folder))
 
     def test_replaced(self) -> None:
-        """Results of ours are replaced on request, whole, and nothing is left beside them."""
-        self.write_out("old")
-        self.write_out("new", True)
-        self.assertEqual("new", (self.out / "jobs" / "part").read_text())
-        self.assertEqual(["out"], [path.name for path in self.folder.iterdir()])
+        """Results of ours are replaced on request, whole, also by rows with other columns, and by
+        none; the old version can still be read."""
+        self.write_out(3)
+        self.assert_refused("add --overwrite", overwrite=False)
+        output = self.output(True)
+        output.write(self.spark.range(5).selectExpr("id", "array('x') AS more"))
+        self.assertEqual((3, 5), (self.count(), output.written().count()))
+        output.publish()
+        self.assertEqual((5, ["id", "more"]), (self.count(), self.read(str(self.out)).columns))
+        self.write_out(0, True)
+        self.assertEqual((0, 3), (self.count(), DeltaLog(str(self.out), as_of=1).rows()))
+
+    def test_two_at_once(self) -> None:
+        """Of two that replace a table at the same time, one fails, and no rows are mixed."""
+        self.write_out(3)
+        output, old = self.output(True), DeltaLog(str(self.out))
+        output.write(self.spark.range(5))
+        output.publish()
+        schema = old.schema
+        self.assertRaises(Conflict, old.commit, [], replacing=schema)
+        self.assertEqual(5, self.count())
 
     def test_failed(self) -> None:
         """An error while the new results are written leaves the old ones."""
-        self.write_out("old")
-        with (
-            self.assertRaises(ZeroDivisionError),
-            replacing(self.storage, str(self.out), [], True) as (_, work),
-        ):
-            Path(work.removeprefix("file:")).mkdir()
-            raise ZeroDivisionError
-        self.assertEqual("old", (self.out / "jobs" / "part").read_text())
-        self.assertEqual(["out"], [path.name for path in self.folder.iterdir()])
-
-    def test_nothing_to_move(self) -> None:
-        """New results that cannot be put in place leave the old ones in theirs."""
-        self.write_out("old")
-        with (
-            self.assertRaises(OSError),
-            replacing(self.storage, str(self.out), [], True) as (_, work),
-        ):
-            setattr(self.storage, "move", _refusing(self.storage, work))  # noqa: B010
-            Path(work.removeprefix("file:")).mkdir()
-        self.assertEqual("old", (self.out / "jobs" / "part").read_text())
+        self.write_out(3)
+        with self.assertRaises(Exception):  # noqa: B017
+            self.output(True).write(self.spark.range(1).selectExpr("raise_error('x') AS id"))
+        self.assertEqual(3, self.count())
 
     def test_foreign_folder(self) -> None:
-        """A folder without the marker is not removed, and the error says how to go on."""
+        """A folder with anything else, and a table of something else, are left alone, and the error
+        says how to go on."""
         self.out.mkdir()
-        self.assert_refused(OutputExists, "Choose a new folder, or look")
         (self.out / "photo").write_text("of somebody")
-        self.assert_refused(OutputExists, f"it has no file {MARKER}")
-        (self.out / MARKER).write_text("{}")
-        self.assert_refused(OutputExists, f"it has no file {MARKER}")
+        self.assert_refused("Choose a new folder, or look")
+        (self.out / "photo").unlink()
+        self.write_out(3)
+        self.assert_refused("a Delta table of something else than letters", what="letters")
 
     def test_file(self) -> None:
-        """A file is not replaced by a folder."""
+        """A file is not replaced by a table."""
         self.out.write_text("text")
-        self.assert_refused(OutputExists, "is not replaced")
+        self.assert_refused("is not replaced")
 
-    def test_foreign_files(self) -> None:
-        """Files that somebody put between ours are not lost with them."""
-        self.write_out("old")
-        note = self.out / "jobs" / "notes.txt"
-        note.write_text("mine")
-        self.assert_refused(OutputExists, "such as jobs/notes.txt")
-        note.unlink()
-        (self.out / "empty").mkdir()
-        self.assert_refused(OutputExists, "such as empty")
 
-    def test_appeared(self) -> None:
-        """What appears in the folder while results are written is not replaced."""
-        self.write_out("old")
-        with (
-            self.assertRaises(OutputExists),
-            replacing(self.storage, str(self.out), [], True) as (_, work),
-        ):
-            Path(work.removeprefix("file:")).mkdir()
-            (self.out / "notes.txt").write_text("mine")
-        self.assertEqual("mine", (self.out / "notes.txt").read_text())
+class PathTests(PipelineCase):
+    """Where results may be."""
 
     def test_overlaps(self) -> None:
         """Results are never written over, into or around what is read, whatever it is called."""
-        self.write_out("old")
-        link = self.folder / "link"
-        link.symlink_to(self.out)
+        out = self.folder / "out"
+        out.mkdir()
+        (self.folder / "link").symlink_to(out)
         for read, words in (
-            (self.out, "is both read and the folder for results"),
-            (self.out / "jobs", "is around"),
+            (out, "is both read and the folder for results"),
+            (out / "jobs", "is around"),
             (self.folder, "is in"),
-            (link, "is both read"),
+            (self.folder / "link", "is both read"),
             (self.folder / "other" / ".." / "out", "is both read"),
+            (f"file:{out}", "is both read"),
+            (f"file://{out}/", "is both read"),
         ):
-            self.assert_refused(OutputOverlaps, words, read)
-        self.out, target = link, self.out
-        self.assert_refused(OutputOverlaps, "is both read", target)
-        self.write_out("new", True, self.folder / "outer")
-        self.assertEqual("new", (target / "jobs" / "part").read_text())
-        self.assertTrue(link.is_symlink())
+            with self.assertRaises(OutputOverlaps) as raised:
+                check_apart(resolved(str(out)), [resolved(str(read))])
+            self.assertIn(words, str(raised.exception))
+        check_apart(resolved(str(out)), [resolved(f"{out}-2"), "s3://bucket/out"])
 
-
-def _refusing(storage: Storage, work: str) -> Callable[[str, str], None]:
-    """A ``move`` that fails for one folder, as on a disk that is read-only meanwhile."""
-    move = storage.move
-
-    def refusing(source: str, target: str) -> None:
-        if source == work:
-            raise OSError("read-only")
-        move(source, target)
-
-    return refusing
+    def test_addresses(self) -> None:
+        """Paths of other file systems stay as they are, but for the scheme that Spark has for S3;
+        names on a disk may look like nothing else."""
+        self.assertEqual("s3://b/x", resolved("s3://b/x/"))
+        self.assertEqual("s3a://b/x", for_spark("s3://b/x"))
+        self.assertEqual("hdfs://h/x", for_spark(resolved("hdfs://h/x")))
+        self.assertEqual("file:///a:b/c%20", for_spark(resolved("/a:b/c%20")))
 
 
 class CommandTests(PipelineCase):
@@ -170,15 +160,27 @@ class CommandTests(PipelineCase):
                 export(self.spark, [read], str(home), overwrite=True)
         self.assertEqual(before, contents(self.folder))
 
+    def test_lifecycle_into_a_home(self) -> None:
+        """A folder of somebody that has the name of a result survives, whatever is in there."""
+        node = Node("a")
+        node.add(0, job_id(1))
+        table = self.ingested(node)
+        home = self.folder / "home"
+        (home / "jobs").mkdir(parents=True)
+        (home / "jobs" / "application.txt").write_text("Dear Sir or Madam")
+        before = contents(home)
+        with self.assertRaises(OutputExists):
+            lifecycle(self.spark, table, str(home), overwrite=True)
+        self.assertEqual(before, contents(home))
+
     def test_ingest_into_a_foreign_folder(self) -> None:
-        """A folder of somebody is no table because of the names in there: what a table stages is
-        removed a day later."""
-        staging = self.folder / "table" / "_staging" / "stage"
-        staging.mkdir(parents=True)
-        (staging / "play.txt").write_text("Act I")
+        """A folder of somebody does not become a table."""
+        folder = self.folder / "table" / "dt=2026-11-20"
+        folder.mkdir(parents=True)
+        (folder / "play.txt").write_text("Act I")
         with self.assertRaises(BadTable):
-            ingest(self.spark, [str(self.write())], self.table, clock=lambda: 1e11)
-        self.assertEqual("Act I", (staging / "play.txt").read_text())
+            ingest(self.spark, [str(self.write())], self.table)
+        self.assertEqual(["dt=2026-11-20"], [path.name for path in Path(self.table).iterdir()])
 
     def test_ingest_into_its_logs(self) -> None:
         """A new table is not made among the logs of a node, which removes old ones there."""

@@ -1,151 +1,80 @@
-"""Folders of results: which of them may be replaced, and when the old one goes.
+"""Tables of results: which of them may be replaced, and how.
 
 Whoever names the wrong folder with ``--overwrite`` must lose nothing. So:
 
-1. A folder is replaced only if this pipeline made it. It contains the file :data:`MARKER`, which
-   lists what was written; a folder that holds anything else is left alone.
-2. A folder for results is never the same as one that is read, nor in it, nor around it.
-3. The old results are removed after the new ones are complete and in their place.
+1. Only a Delta table that this pipeline made is replaced, as a new version: a reader sees the old
+   rows or the new ones. The files of the old version are removed a day later.
+2. A folder that holds anything else is left alone.
+3. A folder for results is never the same as one that is read, nor in it, nor around it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Final
-from uuid import uuid4
 
-from disque_tx.spark.errors import OutputExists, OutputOverlaps
-from disque_tx.spark.pipeline.storage import Storage
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-#: Spark ignores files whose names begin with ``_``.
-MARKER: Final = "_disque-pipeline"
-_FORMAT: Final = "disque-pipeline results"
-_DEPTH_MAX: Final = 8
+from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog, written
+from disque_tx.spark.pipeline.tables.paths import is_empty
+from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
+
+_KEPT_HOURS: Final = 24
 
 
-@contextmanager
-def replacing(
-    storage: Storage, into: str, inputs: Iterable[str], overwrite: bool
-) -> Iterator[tuple[str, str]]:
-    """The folder ``into`` with its scheme and without links, and one beside it to write to, which
-    takes its place in the end. After an error neither has changed.
+class Output:
+    """A table of results at a resolved path. ``what``: it contains.
 
-    ``inputs``: the files and folders that are read.
-
-    :raises OutputOverlaps: when ``into`` and an input have anything in common.
-    :raises OutputExists: when ``into`` exists, and is not to be replaced or holds something else.
+    :raises OutputExists: when it exists, and is not to be replaced or is something else.
     """
-    target = resolved(storage, into)
-    check_apart(storage, target, inputs)
-    _check_replaceable(storage, target, overwrite)
-    parent, _, name = target.rpartition("/")
-    work = f"{parent}/_{name}-{uuid4().hex}"
-    try:
-        yield target, work
-        names = sorted(_files(storage, work, work))
-        storage.publish(f"{work}/{MARKER}", json.dumps({"format": _FORMAT, "files": names}) + "\n")
-        _put(storage, work, target, overwrite)
-    finally:
-        storage.remove(work)
+
+    def __init__(self, spark: SparkSession, root: str, what: str, overwrite: bool) -> None:
+        self.root = root
+        self._spark = spark
+        self._what = what
+        self._folder: str | None = None
+        self._schema: pa.Schema = None
+        _check_replaceable(root, what, overwrite)
+
+    def write(self, rows: DataFrame) -> None:
+        """Write the new rows, which are not part of the table yet."""
+        self._schema = columns_of(rows)
+        self._folder = writing(self._spark, rows, self.root)
+
+    def written(self) -> DataFrame:
+        """The rows that were written."""
+        names = [file.path for file in written(self.root, str(self._folder))]
+        return reading(self._spark, self._schema, self.root, names)
+
+    def publish(self) -> None:
+        """Put the rows that were written in the place of those of the table.
+
+        :raises Conflict: when another process did that at the same time.
+        """
+        if not DeltaLog.exists(self.root):
+            DeltaLog.create(self.root, self._schema, self._what)
+        log = DeltaLog(self.root)
+        log.commit(written(self.root, str(self._folder)), replacing=self._schema)
+        log.vacuum(_KEPT_HOURS)
 
 
-def _put(storage: Storage, work: str, target: str, overwrite: bool) -> None:
-    """Put a complete folder in its place. What was there has the name of ``work`` with ``.old``
-    meanwhile."""
-    # Again, because writing may have taken hours.
-    _check_replaceable(storage, target, overwrite)
-    old = f"{work}.old" if storage.find(target) is not None else None
-    if old:
-        storage.move(target, old)
-    try:
-        storage.move(work, target)
-    except BaseException:
-        if old:
-            storage.move(old, target)
-        raise
-    if old:
-        storage.remove(old)
-
-
-def check_apart(storage: Storage, target: str, inputs: Iterable[str]) -> None:
-    """:raises OutputOverlaps: when a folder for results, as :func:`resolved` returns it, is the
-    same as an input, in it, or around it."""
-    for read in (resolved(storage, path) for path in inputs):
-        if _is_within(target, read) or _is_within(read, target):
-            raise OutputOverlaps(
-                f"Nothing was written: {_overlap(target, read)}. Name another folder for the"
-                " results, beside what is read."
+def _check_replaceable(root: str, what: str, overwrite: bool) -> None:
+    if not DeltaLog.exists(root):
+        if not is_empty(root):
+            raise OutputExists(
+                f"{root} is not replaced: it holds what is no table of this program, or one of an"
+                " earlier version. Choose a new folder, or look at what is in there and remove it"
+                " by hand."
             )
-
-
-def _overlap(target: str, read: str) -> str:
-    if target == read:
-        return f"{target} is both read and the folder for results"
-    where = "in" if _is_within(target, read) else "around"
-    return f"the folder for results, {target}, is {where} {read}, which is read"
-
-
-def resolved(storage: Storage, path: str) -> str:
-    """A path with its scheme, without ``..`` and, on a local disk, without links."""
-    absolute = storage.absolute(path)
-    scheme, _, rest = absolute.partition(":")
-    if scheme != "file":
-        return absolute
-    return storage.absolute("file://" + os.path.realpath(rest))
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
-
-
-def _check_replaceable(storage: Storage, target: str, overwrite: bool) -> None:
-    """:raises OutputExists: when it exists, unless it may be replaced."""
-    entry = storage.find(target)
-    if entry is None:
         return
     if not overwrite:
         raise OutputExists(
-            f"{target} exists. Choose a new folder, or add --overwrite to replace results that"
+            f"{root} exists. Choose a new folder, or add --overwrite to replace results that"
             " disque-pipeline wrote there."
         )
-    names = _listed(storage, target) if entry.is_folder else None
-    if names is None:
+    if DeltaLog(root).what != what:
         raise OutputExists(
-            f"{target} is not replaced: it has no file {MARKER}, so disque-pipeline did not make"
-            " it, or an earlier version did. Choose a new folder, or look at what is in there and"
-            " remove it by hand."
+            f"{root} is not replaced: it is a Delta table of something else than {what}. Choose a"
+            " new folder."
         )
-    others = sorted(set(_files(storage, target, target)) - names)
-    if others:
-        raise OutputExists(
-            f"{target} is not replaced: it also holds what disque-pipeline did not write, such as"
-            f" {others[0]}. Choose a new folder, or move that elsewhere."
-        )
-
-
-def _listed(storage: Storage, folder: str) -> set[str] | None:
-    """What the marker of a folder lists, and itself; ``None`` without a valid marker."""
-    marker = f"{folder}/{MARKER}"
-    if storage.find(marker) is None:
-        return None
-    try:
-        values = json.loads(storage.read(marker))
-        return {MARKER, *values["files"]} if values["format"] == _FORMAT else None
-    except (ValueError, TypeError, KeyError):
-        return None
-
-
-def _files(storage: Storage, folder: str, root: str, depth: int = _DEPTH_MAX) -> Iterator[str]:
-    """The files in a folder and below, by their paths below ``root``; also folders that are empty,
-    or deeper than any of ours, as a link may seem to be."""
-    entries = storage.entries(folder) if depth else []
-    if not entries and folder != root:
-        yield folder[len(root) + 1 :]
-    for entry in entries:
-        if entry.is_folder:
-            yield from _files(storage, entry.path, root, depth - 1)
-        else:
-            yield entry.path[len(root) + 1 :]

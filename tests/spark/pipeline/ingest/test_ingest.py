@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from disque_tx.spark.errors import BadTable, Conflict, NothingToRead, OutputOverlaps
+from disque_tx.spark.errors import BadTable, Conflict, ForeignData, NothingToRead, OutputOverlaps
+from disque_tx.spark.pipeline.ingest import ingestion
 from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.upkeep import forget, vacuum
 from tests.acceptance.daemon import environment
 from tests.spark.pipeline.cases import PipelineCase
-from tests.spark.pipeline.logs import BOOT, Node, job_id, node_id, write
+from tests.spark.pipeline.logs import BOOT, Node, job_id, node_id, segment, write
 
-STEPS = ("staged", "counted", "kept", "committed", "settled")
+STEPS = ("staged", "counted", "kept", "committed")
 _KILLED = """
 import os, signal, sys
 from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.ingest import ingestion, logs
 
 def step(name):
-    if name == sys.argv[1]:
-        os.kill(os.getpid(), signal.SIGKILL)
+    if name == sys.argv[1] and len(done) == int(sys.argv[4]):
+        os.killpg(0, signal.SIGKILL)
+    if name == "committed":
+        done.append(name)
 
-ingest(session("killed", "local[1]"), [sys.argv[2]], sys.argv[3], step)
+done = []
+logs._BATCH_FILES = 1
+ingestion.ingest(session("killed", "local[1]"), [sys.argv[2]], sys.argv[3], step)
 """
 
 
@@ -51,13 +58,18 @@ class IngestTests(PipelineCase):
         """Ingest into the table of this test."""
         return ingest(self.spark, map(str, paths), self.table)
 
+    def rejected(self) -> list[tuple[str, str, str]]:
+        """The rejected lines: reason, line and name of the file."""
+        rows = self.read(f"{self.table}/_rejected").collect()
+        return sorted((row.reason, row.line, row.file.rpartition("/")[2]) for row in rows)
+
     def test_values(self) -> None:
         """The fields of a line become columns with short names and types."""
         node = Node("a")
         node.log(0.000_007, "delivered", job_id(1), wait_ms=25, **{"messaging.client.id": "2"})
         node.log(1, "paused", None, paused="in")
         self.ingest(self.write(node))
-        delivered, paused = self.spark.read.parquet(self.table).orderBy("seq").collect()
+        delivered, paused = self.read(self.table).orderBy("seq").collect()
         self.assertEqual(
             (node_id("a"), BOOT, 0, "delivered", job_id(1), "mail", 5, 25, "2", 7),
             (
@@ -69,19 +81,73 @@ class IngestTests(PipelineCase):
         self.assertEqual("2026-11-20", delivered.dt.isoformat())
         self.assertEqual(("paused", None, "in"), (paused.kind, paused.job_id, paused.paused))
 
+    def test_reasons(self) -> None:
+        """What an event says about why a job died or waits, and about schedules, is in the table:
+        somebody will ask."""
+        node = Node("a")
+        node.log(0, "dead", job_id(1), note="KeyError: 'x'", successor=job_id(2))
+        node.log(1, "delayed", job_id(3), backoff_ms=250)
+        node.log(2, "scheduled", job_id(4), schedule="nightly", occurrence_s=1_795_202_588)
+        self.ingest(self.write(node))
+        dead, delayed, scheduled = self.read(self.table).orderBy("seq").collect()
+        self.assertEqual(("KeyError: 'x'", job_id(2)), (dead.note, dead.successor))
+        self.assertEqual(250, delayed.backoff_ms)
+        self.assertEqual(("nightly", 1_795_202_588), (scheduled.schedule, scheduled.occurrence_s))
+
+    def test_unknown_kinds(self) -> None:
+        """Events of kinds that a later version of the node logs are kept, because their file counts
+        as read after the pipeline was upgraded."""
+        node = Node("a")
+        node.log(0, "teleported", job_id(1))
+        report = self.ingest(self.write(node))
+        self.assertEqual((1, 0), (report.new, report.rejected))
+        self.assertEqual(["teleported"], [row.kind for row in self.read(self.table).collect()])
+
+    def test_days_are_utc(self) -> None:
+        """The day of an event does not depend on the time zone of the session, because two programs
+        with different ones write to the same table."""
+        node = Node("a")
+        node.log(0, "added", job_id(1))
+        self.spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
+        self.ingest(self.write(node))
+        (file,) = DeltaLog(self.table).files()
+        self.assertEqual({"dt": "2026-11-20"}, file.partition)
+        (row,) = self.read(self.table).selectExpr("dt", "unix_seconds(time) AS at").collect()
+        self.assertEqual(("2026-11-20", 1_795_201_200), (row.dt.isoformat(), row.at))
+
     def test_repeated(self) -> None:
         """The same folders can be ingested every hour: only new files are read."""
         one, two = busy_node("a"), busy_node("b")
-        folder = self.write(one)
-        self.assertEqual(80, self.ingest(folder).new)
-        self.assertEqual((0, 0), (self.ingest(folder).files, self.ingest(folder).events))
-        write(folder / "new.jsonl", two.events)
+        folder = segment(self.folder / "events" / "dt=2026-11-20" / "hour=19", one.events).parent
+        odd = write(folder / "renamed.jsonl", busy_node("c").events)
+        self.assertEqual(160, self.ingest(folder).new)
+        report = self.ingest(folder)
+        self.assertEqual((0, 0), (report.files, report.events))
+        segment(folder, two.events)
         self.assertEqual((1, 80, 0), self.counts(self.ingest(folder)))
-        self.assert_each_once(one.events + two.events)
+        odd.touch()
+        os.utime(odd, ns=(1, 1))
+        self.assertEqual((1, 0, 80), self.counts(self.ingest(folder)))
+        self.assert_each_once(one.events + two.events + busy_node("c").events)
 
     def counts(self, report: IngestReport) -> tuple[int, int, int]:
         """The numbers of files, new events and known events."""
         return report.files, report.new, report.duplicates
+
+    def test_known_by_name(self) -> None:
+        """A file is known by the node, start and number in its name, wherever it lies, so that no
+        list of all files has to be read; one that arrives late, before others, is not."""
+        node = busy_node()
+        parts = [node.events[at : at + 20] for at in (0, 20, 40, 60)]
+        for at in (0, 3):
+            segment(self.folder / "a", parts[at])
+        self.assertEqual((2, 40, 0), self.counts(self.ingest(self.folder / "a")))
+        for part in parts:
+            segment(self.folder / "b", part)
+        self.assertEqual((2, 40, 0), self.counts(self.ingest(self.folder / "b")))
+        self.assertEqual((0, 0, 0), self.counts(self.ingest(self.folder / "a", self.folder / "b")))
+        self.assertEqual({}, dict(EventTable(self.spark, self.table).known()[1]))
+        self.assert_each_once(node.events)
 
     def test_copies(self) -> None:
         """A log under another path, twice in one run, or longer than before adds no event twice;
@@ -116,23 +182,35 @@ class IngestTests(PipelineCase):
         path = write(self.folder / "x.jsonl.zst", node.events, tail.encode())
         report = self.ingest(path)
         self.assertEqual((80, 4), (report.new, report.rejected))
-        kept = self.spark.read.json(f"{self.table}/_rejected/*/lines")
-        rows = sorted((row.reason, row.line) for row in kept.collect())
-        self.assertEqual(["foreign", "torn", "torn", "torn"], [reason for reason, _ in rows])
-        self.assertIn(("torn", '{"specversion":"1.'), rows)
-        self.assertEqual({path.name}, {row.file.rpartition("/")[2] for row in kept.collect()})
+        rows = self.rejected()
+        self.assertEqual(["foreign", "torn", "torn", "torn"], [reason for reason, _, _ in rows])
+        self.assertIn(("torn", '{"specversion":"1.', path.name), rows)
+        self.assert_each_once(node.events)
+
+    def test_joined_lines(self) -> None:
+        """Of two objects on a line both count, as after a newline that was lost, and a queue whose
+        name looks like such a place does not confuse this."""
+        node = Node("a")
+        for number in range(4):
+            node.log(number, "added", job_id(number), queue='}{"}')
+        lines = [json.dumps(event) for event in node.events]
+        path = self.folder / "x.jsonl"
+        path.write_text(f'{lines[0]}{lines[1]}\n{lines[2]} {lines[3]}\n{lines[0]}{{"torn":')
+        report = self.ingest(path)
+        self.assertEqual((4, 1, 1), (report.new, report.duplicates, report.rejected))
+        self.assertEqual({'}{"}'}, {row.queue for row in self.read(self.table).collect()})
         self.assert_each_once(node.events)
 
     def test_half_a_file(self) -> None:
         """A truncated file is reported and skipped; it is read when it is complete."""
         node, other = busy_node("a"), busy_node("b")
-        path = write(self.folder / "a b" / "1.jsonl.zst", node.events)
-        write(self.folder / "a b" / "2.jsonl.zst", other.events)
+        path = segment(self.folder / "a b", node.events)
+        segment(self.folder / "a b", other.events)
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
         report = self.ingest(path.parent)
-        self.assertEqual((80, 1), (report.new, len(report.unreadable)))
-        self.assertTrue(report.unreadable[0].endswith("1.jsonl.zst"))
+        self.assertEqual((80, [str(path)]), (report.new, list(report.refused)))
+        self.assertEqual(0, self.ingest(path.parent).files)
         self.assert_each_once(other.events)
         path.write_bytes(whole)
         self.assertEqual(80, self.ingest(path.parent).new)
@@ -147,29 +225,51 @@ class IngestTests(PipelineCase):
         self.assertEqual(0, self.ingest(self.folder / "empty").files)
         self.assertRaises(NothingToRead, self.ingest, self.folder / "no such folder")
 
+    def test_special_names(self) -> None:
+        """Characters that mean something to Spark or in addresses are ordinary in the names of
+        files and folders: one such name must not stop every ingest."""
+        events = []
+        for letter, name in zip("abcdef", ("[x", "{y", "*", "?", "50%", "%41 b"), strict=True):
+            node = busy_node(letter, 2)
+            events += node.events
+            write(self.folder / "logs" / name / f"{name}.jsonl.zst", node.events)
+        self.table = str(self.folder / "{table} [50%]")
+        report = self.ingest(self.folder / "logs")
+        self.assertEqual((6, {}), (report.files, report.refused))
+        self.assert_each_once(events)
+
     def test_other_table(self) -> None:
-        """Nothing is written to a folder with other content, or with a table of another version."""
+        """Nothing is written to a folder with other content, or with a table of something else."""
         folder = self.write(busy_node())
         self.assertRaises(OutputOverlaps, ingest, self.spark, [str(folder)], str(folder))
         other = self.folder / "other"
         other.mkdir()
         (other / "letter.txt").write_text("of somebody else")
         self.assertRaises(BadTable, ingest, self.spark, [str(folder)], str(other))
-        self.ingest(folder)
-        (commit,) = Path(self.table, "_commits").glob("*.json")
-        commit.write_text(commit.read_text().replace('"version": 2', '"version": 7'))
-        error = self.assertRaises(BadTable, EventTable, self.spark, self.table)
-        self.assertIn("another version (7", str(error))
+        foreign = str(self.folder / "foreign")
+        DeltaLog.create(foreign, EventTable(self.spark, self.table, True).log.schema, "numbers")
+        error = self.assertRaises(BadTable, ingest, self.spark, [str(folder)], foreign)
+        self.assertIn("not one of 'disque-pipeline ingest'", str(error))
+
+    def test_gaps(self) -> None:
+        """A file whose numbers are nearly all missing is refused, before its gaps are listed in
+        every commit."""
+        self.patch(ingestion, "_RUNS_MAX", 5)
+        node = busy_node()
+        every_second = write(self.folder / "x.jsonl", node.events[::2])
+        self.assertRaises(ForeignData, self.ingest, every_second)
 
 
 class InterruptedTests(PipelineCase):
     """Killed between any two steps."""
 
     def test_every_step(self) -> None:
-        """When the ingest is repeated, each event is in the table once."""
+        """When the ingest is repeated, each event is in the table once, rejected lines are kept
+        once, and ``vacuum`` leaves no file that the table does not know."""
         for at, name in enumerate(STEPS):
             node, late = busy_node("a"), busy_node("b")
-            folder = self.write(node)
+            folder = self.folder / f"logs-{at}"
+            write(folder / "0.jsonl", node.events, b"torn")
             self.table = str(self.folder / f"table-{at}")
             # Duplicates, so that the step that removes them has something to do.
             write(folder / "copy.jsonl", node.events[:30])
@@ -182,38 +282,8 @@ class InterruptedTests(PipelineCase):
             write(folder / "late.jsonl", late.events)
             ingest(self.spark, [str(folder)], self.table)
             self.assert_each_once(node.events + late.events)
-            (folder / "late.jsonl").unlink()
-
-    def test_half_moved(self) -> None:
-        """Files of a committed batch that were not moved yet are moved when the table is opened
-        next."""
-        node = busy_node()
-
-        def step(done: str) -> None:
-            if done == "committed":
-                raise Killed
-
-        self.assertRaises(Killed, ingest, self.spark, [str(self.write(node))], self.table, step)
-        self.assertEqual(80, EventTable(self.spark, self.table).events().count())
-        self.assert_each_once(node.events)
-
-    def test_left_behind(self) -> None:
-        """Files that a killed process staged are removed after a day; lines that it rejected are
-        kept once."""
-        node = busy_node()
-        path = write(self.folder / "x.jsonl", node.events, b"torn")
-
-        def step(done: str) -> None:
-            if done == "kept":
-                raise Killed
-
-        self.assertRaises(Killed, ingest, self.spark, [str(path)], self.table, step)
-        ingest(self.spark, [str(path)], self.table)
-        self.assertEqual(1, self.spark.read.json(f"{self.table}/_rejected/*/lines").count())
-        staging = Path(self.table, "_staging")
-        self.assertEqual(1, len(list(staging.iterdir())))
-        ingest(self.spark, [], self.table, clock=lambda: time.time() + 90_000)
-        self.assertEqual([], list(staging.iterdir()))
+            self.assertEqual(1, self.read(f"{self.table}/_rejected").count())
+            self.assert_no_orphans()
 
     def test_two_at_once(self) -> None:
         """Of two ingests at the same time, one fails and can be repeated; then all events are in
@@ -221,22 +291,59 @@ class InterruptedTests(PipelineCase):
         one, two = busy_node("a"), busy_node("b")
         first = write(self.folder / "1.jsonl", one.events)
         second = write(self.folder / "2.jsonl", one.events + two.events)
+        third = write(self.folder / "3.jsonl", two.events)
         ingest(self.spark, [], self.table)
 
         def step(done: str) -> None:
             if done == "staged":
                 ingest(self.spark, [str(first)], self.table)
 
-        self.assertRaises(Conflict, ingest, self.spark, [str(second)], self.table, step)
-        ingest(self.spark, [str(second)], self.table)
-        self.assert_each_once(one.events + two.events)
+        for other in (second, third):
+            shutil.rmtree(self.table)
+            self.assertRaises(Conflict, ingest, self.spark, [str(other)], self.table, step)
+            ingest(self.spark, [str(second)], self.table)
+            self.assert_each_once(one.events + two.events)
+
+    def test_forget_meanwhile(self) -> None:
+        """An ingest that runs while events are forgotten does not commit, because what it wrote may
+        have been removed."""
+        path = write(self.folder / "1.jsonl", busy_node().events)
+        ingest(self.spark, [str(path)], self.table)
+
+        def step(done: str) -> None:
+            if done == "counted":
+                forget(self.spark, self.table, "mail", None)
+
+        late = write(self.folder / "2.jsonl", busy_node("b").events)
+        self.assertRaises(Conflict, ingest, self.spark, [str(late)], self.table, step)
+        ingest(self.spark, [str(late)], self.table)
+        self.assert_each_once(busy_node("b").events)
 
     def test_sigkill(self) -> None:
-        """A process that is really killed leaves nothing that does harm."""
-        node = busy_node()
-        folder = self.write(node)
-        words = [sys.executable, "-c", _KILLED, "committed", str(folder), self.table]
-        process = subprocess.run(words, env=environment(), capture_output=True, check=False)
-        self.assertEqual(-signal.SIGKILL, process.returncode, process.stderr.decode())
-        ingest(self.spark, [str(folder)], self.table)
-        self.assert_each_once(node.events)
+        """A process that is really killed, with its Java, between writing and committing or between
+        two commits, leaves nothing that does harm."""
+        events = []
+        for letter in "abc":
+            events += busy_node(letter).events
+            segment(self.folder / "logs", busy_node(letter).events)
+        logs = str(self.folder / "logs")
+        for done, name in ((0, "kept"), (0, "committed"), (1, "kept")):
+            words = [sys.executable, "-c", _KILLED, name, logs, self.table, str(done)]
+            process = subprocess.run(
+                words,
+                env=environment(),
+                capture_output=True,
+                check=False,
+                start_new_session=True,
+            )
+            self.assertEqual(-signal.SIGKILL, process.returncode, process.stderr.decode())
+        self.assertEqual(80, ingest(self.spark, [logs], self.table).new)
+        self.assert_each_once(events)
+        self.assert_no_orphans()
+
+    def assert_no_orphans(self) -> None:
+        """Assert that ``vacuum`` leaves the files of the table, and no others."""
+        vacuum(self.spark, self.table, keep_hours=0)
+        found = {str(path.relative_to(self.table)) for path in Path(self.table).rglob("*.*")}
+        files = {name for name in found if not name.startswith("_")}
+        self.assertEqual({file.path for file in DeltaLog(self.table).files()}, files)

@@ -11,7 +11,6 @@ from pyspark.sql import Row
 
 from disque_tx.spark.errors import BadTable, OutputExists
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
-from disque_tx.spark.pipeline.outputs import MARKER
 from tests.spark.pipeline import model
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, node_id
@@ -52,7 +51,7 @@ class LifecycleTests(PipelineCase):
         table = self.ingested(*nodes)
         paths = lifecycle(self.spark, table, str(self.folder / "out"), window_s)
         self.assertEqual(set(RESULTS), set(paths))
-        return {part: self.spark.read.parquet(path).collect() for part, path in paths.items()}
+        return {part: self.read(path).collect() for part, path in paths.items()}
 
     def test_model(self) -> None:
         """The outcomes of hundreds of jobs on three nodes are those of the model."""
@@ -145,5 +144,5 @@ class LifecycleTests(PipelineCase):
         lifecycle(self.spark, table, out)
         self.assertRaises(OutputExists, lifecycle, self.spark, table, out)
         lifecycle(self.spark, table, out, overwrite=True)
-        self.assertEqual({*RESULTS, MARKER}, {path.name for path in Path(out).glob("[!.]*")})
+        self.assertEqual(set(RESULTS), {path.name for path in Path(out).glob("[!.]*")})
         self.assertRaises(BadTable, lifecycle, self.spark, str(self.folder / "no"), out + "2")

@@ -18,7 +18,7 @@ class ExportTests(PipelineCase):
         """Files of the original become one table, in which each row names its file."""
         logs = [str(_LOGS / f"node{number}.aof") for number in range(3)]
         exported = export(self.spark, logs, self.table)
-        rows = self.spark.read.parquet(self.table)
+        rows = self.read(self.table)
         self.assertEqual(rows.count(), exported.jobs)
         self.assertEqual(12, rows.where("file LIKE '%node0.aof'").count())
         self.assertEqual((3, []), (exported.files, exported.damages))
@@ -40,7 +40,7 @@ class ExportTests(PipelineCase):
         (self.folder / "new.aof").touch()
         exported = export(self.spark, [str(self.folder / "new.aof")], self.table)
         self.assertEqual((0, 0, 0), (exported.jobs, exported.files, exported.bytes))
-        self.assertIn("body", self.spark.read.parquet(self.table).columns)
+        self.assertIn("body", self.read(self.table).columns)
 
     def test_existing(self) -> None:
         """An existing table is replaced only on request, and only after the new one is complete."""
@@ -50,6 +50,6 @@ class ExportTests(PipelineCase):
             export(self.spark, [log], self.table)
         with self.assertRaises(BadOption):
             export(self.spark, [str(self.folder / "none.aof")], self.table, overwrite=True)
-        self.assertEqual(12, self.spark.read.parquet(self.table).count())
+        self.assertEqual(12, self.read(self.table).count())
         self.assertEqual(12, export(self.spark, [log], self.table, overwrite=True).jobs)
         self.assertEqual(["table"], [path.name for path in self.folder.iterdir()])

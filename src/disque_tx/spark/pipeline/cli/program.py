@@ -10,12 +10,19 @@ from typing import Any, Final
 import attrs
 import click
 
+from disque_tx.spark.pipeline.cli.upkeep import (
+    convert_command,
+    expire_command,
+    forget_command,
+    history_command,
+    optimize_command,
+    vacuum_command,
+)
 from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
 from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.page import report_command
 from disque_tx.spark.pipeline.runner import PipelineRunner
-from disque_tx.spark.pipeline.tables.compaction import KEPT_MS, compact
 from disque_tx.spark.pipeline.transfer.export import export_command
 from disque_tx.spark.pipeline.transfer.load import load_command
 from disque_tx.spark.pipeline.transfer.replay import replay_command
@@ -81,8 +88,8 @@ def _print_ingest(report: IngestReport) -> None:
         f"{report.files} new files: {report.events} events, {report.new} of them new, "
         f"{report.duplicates} known already; {report.rejected} lines rejected."
     )
-    for path in report.unreadable:
-        click.echo(f"This file cannot be decompressed and was rejected: {path}")
+    for path, why in report.refused.items():
+        click.echo(f"This file was left out: {path}: {why}")
     missing = {node: count for node, count in report.missing.items() if count}
     for node in sorted(missing)[:_MISSING_SHOWN]:
         click.echo(f"Node {node}: {missing[node]} events are missing from the logs.")
@@ -90,32 +97,18 @@ def _print_ingest(report: IngestReport) -> None:
         click.echo(f"The same applies to {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
 
 
-@command.command("compact")
-@click.argument("table")
-@click.option(
-    "--keep",
-    "kept_s",
-    type=click.IntRange(0, 31_536_000),
-    default=KEPT_MS // 1000,
-    show_default=True,
-    help="Seconds for which merged files stay, for programs that read them.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.pass_obj
-def compact_command(runner: PipelineRunner, table: str, kept_s: int, as_json: bool) -> None:
-    """Merge small files of a table, so that it stays fast.
+def _as_of(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | str | None:
+    return int(value) if value is not None and value.isdecimal() else value
 
-    'ingest' does this by itself when there are many. The events do not change.
-    """
-    with runner.spark() as spark:
-        done = compact(spark, table, kept_ms=kept_s * 1000)
-    if as_json:
-        click.echo(json.dumps(attrs.asdict(done)))
-        return
-    click.echo(
-        f"{done.merged} files became {done.new}; the table has {done.files} now."
-        f" {done.removed} files that were merged earlier are removed."
-    )
+
+as_of_option = click.option(
+    "--as-of",
+    callback=_as_of,
+    metavar="VERSION|TIME",
+    help="The table as it was: a version of 'history', or a time in ISO 8601.",
+)
 
 
 @command.command("lifecycle")
@@ -130,6 +123,7 @@ def compact_command(runner: PipelineRunner, table: str, kept_s: int, as_json: bo
     help="Length of the time windows of OUT/queues, in seconds.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what lifecycle wrote to OUT before.")
+@as_of_option
 @click.pass_obj
 def lifecycle_command(runner: PipelineRunner, /, table: str, out: str, **words: Any) -> None:
     """Make tables of what became of each job, and of queues and nodes over time."""
@@ -149,6 +143,7 @@ def lifecycle_command(runner: PipelineRunner, /, table: str, out: str, **words: 
     show_default=True,
     help="Milliseconds by which clocks may differ.",
 )
+@as_of_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def audit_command(context: click.Context, /, table: str, as_json: bool, **words: Any) -> None:
@@ -184,7 +179,11 @@ def _lines(found: Audit) -> Iterator[str]:
         yield "No violations were found."
 
 
-for _command in (report_command, export_command, load_command, replay_command):
+for _command in (
+    *(report_command, export_command, load_command, replay_command),
+    *(optimize_command, vacuum_command, expire_command, forget_command),
+    *(history_command, convert_command),
+):
     command.add_command(_command)
 
 

@@ -56,15 +56,21 @@ class Audit:
         return any(count for (_, verdict), count in self.counts.items() if verdict == VIOLATED)
 
 
-def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000) -> Audit:
-    """Check all jobs of a table.
+def audit(
+    spark: SparkSession,
+    table: str,
+    limit: int = 100,
+    skew_ms: int = 1000,
+    as_of: int | str | None = None,
+) -> Audit:
+    """Check all jobs of a table, as it is or as it was.
 
     ``limit``: jobs that are listed per check and verdict. ``skew_ms``: how far clocks of two nodes
-    may differ if events give no bound.
+    may differ if events give no bound. ``as_of``: a version of the table, or a time.
 
-    :raises BadTable: when ``table`` is not a table, or of another version.
+    :raises BadTable: when ``table`` is not a table, or has no such version.
     """
-    events = EventTable(spark, table).events()
+    events = EventTable(spark, table, as_of=as_of).events()
     extent = Extent.of(events)
     found = jobs(events, extent).persist()
     kept = suspects(events, found, extent, last_gaps(events), skew_ms).persist()

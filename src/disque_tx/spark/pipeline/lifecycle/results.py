@@ -13,7 +13,7 @@ Findings are what somebody should look at, with advice:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,8 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
-from disque_tx.spark.pipeline.outputs import replacing
+from disque_tx.spark.pipeline.outputs import Output
+from disque_tx.spark.pipeline.tables.paths import check_apart, resolved
 from disque_tx.spark.pipeline.tables.table import EventTable
 
 #: Tables below OUT, in the order in which they are made.
@@ -29,27 +30,40 @@ RESULTS: Final = ("jobs", "queues", "totals", "flow", "clocks", "findings")
 
 
 def lifecycle(
-    spark: SparkSession, table: str, into: str, window_s: int = 60, overwrite: bool = False
+    spark: SparkSession,
+    table: str,
+    into: str,
+    window_s: int = 60,
+    overwrite: bool = False,
+    as_of: int | str | None = None,
 ) -> dict[str, str]:
-    """Make the tables :data:`RESULTS` below ``into``; returns their paths.
+    """Make the Delta tables :data:`RESULTS` below ``into``; returns their paths.
 
-    The results appear together, when all of them are complete.
+    Each gets its new rows by one commit, after all of them have been computed. ``as_of``: the
+    version or time of the table of events that they are made from.
 
-    :raises BadTable: when ``table`` is not a table, or of another version. :raises OutputExists:
-    when ``into`` exists and is not to be replaced, or is not a folder that this made. :raises
-    OutputOverlaps: when ``into`` is the table, in it, or around it.
+    :raises BadTable: when ``table`` is not a table, or has no such version. :raises OutputExists:
+    when ``into`` exists and is not to be replaced, or holds something else. :raises OutputOverlaps:
+    when ``into`` is the table, in it, or around it.
     """
-    events = EventTable(spark, table)
-    with replacing(events.storage, into, [events.root], overwrite) as (target, work):
-        _write(spark, events.events(), work, window_s)
-    return {part: f"{target}/{part}" for part in RESULTS}
+    events, target = EventTable(spark, table, as_of=as_of), resolved(into)
+    check_apart(target, [events.root])
+    outputs = {
+        part: Output(spark, f"{target}/{part}", f"lifecycle: {part}", overwrite) for part in RESULTS
+    }
+    _write(spark, events.events(), outputs, window_s)
+    for output in outputs.values():
+        output.publish()
+    return {part: output.root for part, output in outputs.items()}
 
 
-def _write(spark: SparkSession, events: DataFrame, work: str, window_s: int) -> None:
+def _write(
+    spark: SparkSession, events: DataFrame, outputs: Mapping[str, Output], window_s: int
+) -> None:
     """Make each table from those before it, which are read from the disk again."""
 
     def read(part: str) -> DataFrame:
-        return spark.read.parquet(f"{work}/{part}")
+        return outputs[part].written()
 
     extent = Extent.of(events)
     made: dict[str, Callable[[], DataFrame]] = {
@@ -62,7 +76,7 @@ def _write(spark: SparkSession, events: DataFrame, work: str, window_s: int) -> 
     }
     for part in RESULTS:
         spark.sparkContext.setJobDescription(part)
-        made[part]().write.option("compression", "zstd").parquet(f"{work}/{part}")
+        outputs[part].write(made[part]())
 
 
 COLUMNS: Final = ("finding", "queue", "job_id", "node", "peer", "measured", "bound", "advice")

@@ -14,11 +14,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.pipeline.ingest.ingestion import missing
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS
-from disque_tx.spark.pipeline.storage import Storage
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.paths import resolved
+from disque_tx.spark.pipeline.tables.table import EventTable, Table, is_table
 
 BUCKETS_MAX: Final = 60
 #: Steps of a scale of latencies, per power of ten, and at most: some 30 years.
@@ -109,20 +108,19 @@ def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figu
 
 
 def _reader(spark: SparkSession, out: str) -> Callable[[str], DataFrame]:
-    storage = Storage(spark)
-    root = storage.absolute(out)
-    absent = [part for part in RESULTS if storage.find(f"{root}/{part}") is None]
+    root = resolved(out)
+    absent = [part for part in RESULTS if not is_table(f"{root}/{part}")]
     if absent:
         raise BadTable(
             f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT' makes"
             " the tables for a report; pass its OUT."
         )
-    return lambda part: spark.read.parquet(f"{root}/{part}")
+    return lambda part: Table(spark, f"{root}/{part}").rows()
 
 
 def _checked(spark: SparkSession, events: str) -> Checked:
     found = audit(spark, events, limit=_SUSPECTS_MAX)
-    absent = missing(EventTable(spark, events).commits)
+    absent = EventTable(spark, events).known()[0].missing()
     return Checked(found, {node: count for node, count in absent.items() if count})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,12 +12,13 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.files.folders import roots
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.outputs import replacing
-from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.outputs import Output
+from disque_tx.spark.pipeline.tables.paths import check_apart, resolved
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import PipelineRunner
 
+EXPORTED: Final = "exported jobs"
 _DAMAGES_MAX: Final = 100
 
 
@@ -46,20 +46,19 @@ class Exported:
 def export(
     spark: SparkSession, paths: Sequence[str], into: str, overwrite: bool = False
 ) -> Exported:
-    """Write the jobs that nodes would load from these files to the table ``into``, which has the
-    columns of the format ``disque_aof`` and appears when it is complete.
+    """Write the jobs that nodes would load from these files to the Delta table ``into``, which has
+    the columns of the format ``disque_aof`` and gets its rows by one commit.
 
     :raises BadOption: when there is no file at a path. :raises OutputExists: when ``into`` exists
-    and is not to be replaced, or is not a folder that this made. :raises OutputOverlaps: when
-    ``into`` is one of the paths, in it, or around it.
+    and is not to be replaced, or holds something else. :raises OutputOverlaps: when ``into`` is one
+    of the paths, in it, or around it.
     """
-    storage = Storage(spark)
-    # Read where this runs, whatever file system Spark uses by itself.
-    inputs = [f"file://{os.path.abspath(root)}" for path in paths for root in roots(path)]
-    with replacing(storage, into, inputs, overwrite) as (_, work):
-        jobs = _read(spark, paths, "jobs")
-        jobs.write.option("compression", "zstd").parquet(work)
-        exported = _counted(spark.read.parquet(work), _damages(spark, paths))
+    target = resolved(into)
+    check_apart(target, [resolved(root) for path in paths for root in roots(path)])
+    output = Output(spark, target, EXPORTED, overwrite)
+    output.write(_read(spark, paths, "jobs"))
+    exported = _counted(output.written(), _damages(spark, paths))
+    output.publish()
     return exported
 
 

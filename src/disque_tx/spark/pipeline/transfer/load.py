@@ -13,7 +13,8 @@ from pyspark.sql.types import BinaryType, StringType
 
 from disque_tx.spark.errors import BadColumn, NothingToRead
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.tables.paths import exists, for_spark, resolved
+from disque_tx.spark.pipeline.tables.table import Table, is_table
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
     asking_options,
@@ -24,7 +25,8 @@ from disque_tx.spark.pipeline.transfer.target import (
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import PipelineRunner
 
-FORMATS: Final = ("parquet", "orc", "json")
+DELTA: Final = "delta"
+FORMATS: Final = (DELTA, "parquet", "orc", "json")
 
 
 @attrs.frozen
@@ -50,19 +52,23 @@ def bodies(
     table: str,
     column: str = "body",
     where: str | None = None,
-    form: str = "parquet",
+    form: str | None = None,
 ) -> Rows:
     """The rows of a table that are to become jobs.
 
     ``column``: what their bodies are. ``where``: a condition in SQL. ``form``: one of
-    :data:`FORMATS`.
+    :data:`FORMATS`; by default ``delta`` if it is such a table, and ``parquet`` otherwise.
 
     :raises NothingToRead: when there is no table.
     :raises BadColumn: when it has no such column, or one that is neither text nor binary.
     """
-    if Storage(spark).find(table) is None:
+    root = resolved(table)
+    if not exists(root):
         raise NothingToRead(f"{table} does not exist. Use the folder of a table.")
-    rows = spark.read.format(form).load(table)
+    if form == DELTA or (form is None and is_table(root)):
+        rows = Table(spark, root).rows()
+    else:
+        rows = spark.read.format(form or "parquet").load(for_spark(root))
     _check(rows, table, column)
     chosen = rows if where is None else rows.where(where)
     named = chosen.select(fn.col(f"`{column}`").alias("body"))
@@ -93,7 +99,7 @@ def _check(rows: DataFrame, table: str, column: str) -> None:
 @click.option("--queue", required=True, help="The queue for all jobs.")
 @click.option("--body-column", "column", default="body", show_default=True)
 @click.option("--where", help="A condition in SQL for the rows; by default all.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="parquet", show_default=True)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="By default what it is.")
 @target_options
 @asking_options
 @click.pass_obj
@@ -104,7 +110,7 @@ def load_command(
     queue: str,
     column: str,
     where: str | None,
-    form: str,
+    form: str | None,
     dry_run: bool,
     yes: bool,
     **words: Any,

@@ -23,14 +23,17 @@ from uuid import uuid4
 
 import attrs
 import click
+from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
-from disque_tx.spark.pipeline.storage import Entry, Storage
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.paths import exists, for_spark, opened, resolved
+from disque_tx.spark.pipeline.tables.table import EVENTS, EventTable, Table, is_former, is_table
+from disque_tx.spark.pipeline.transfer.export import EXPORTED
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
     asking_options,
@@ -41,8 +44,6 @@ from disque_tx.spark.pipeline.transfer.target import (
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import PipelineRunner
 
-_COMMITS: Final = "_commits"
-_EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
 _DONE: Final = "run-"
 _OPEN: Final = "_open-"
 #: Names of its own: only these are ever removed, whatever else is in the folder.
@@ -60,12 +61,12 @@ class Ledger:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
-        self._storage = Storage(spark)
-        self.root = self._storage.absolute(path)
+        self.root = resolved(path)
+        self._system, self._place = opened(self.root)
 
     def known(self) -> DataFrame:
         """The column ``job_id``: the jobs that were replayed, each once."""
-        runs = [entry.path for entry in self._named(_DONE)]
+        runs = [for_spark(f"{self.root}/{name}") for name in self._named(_DONE)]
         if not runs:
             return self._spark.createDataFrame([], "job_id STRING")
         return self._spark.read.schema("job_id STRING").parquet(*runs).distinct()
@@ -76,33 +77,33 @@ class Ledger:
 
         :raises Unfinished: for ``stop``, if there is one.
         """
-        for entry in self._named(_OPEN):
+        for name in self._named(_OPEN):
             if choice == "stop":
                 raise Unfinished(
-                    f"An earlier replay is running, failed or was killed; see {entry.path}. If its"
-                    " jobs are in their queues, add --unfinished skip; if they are not, add"
+                    f"An earlier replay is running, failed or was killed; see {self.root}/{name}."
+                    " If its jobs are in their queues, add --unfinished skip; if they are not, add"
                     " --unfinished again."
                 )
             if choice == "skip":
-                self.finish(entry.name)
+                self.finish(name)
             else:
-                self._storage.remove(entry.path)
+                self._system.delete_dir(f"{self._place}/{name}")
 
     def begin(self, jobs: DataFrame) -> str:
         """Record that jobs are about to be added, by their ``job_id``; returns a name."""
         name = f"{_OPEN}{uuid4().hex}"
-        jobs.select("job_id").write.parquet(f"{self.root}/{name}")
+        jobs.select("job_id").write.parquet(for_spark(f"{self.root}/{name}"))
         return name
 
     def finish(self, name: str) -> None:
         """Record that they were added."""
         done = name.replace(_OPEN, _DONE, 1)
-        self._storage.move(f"{self.root}/{name}", f"{self.root}/{done}")
+        self._system.move(f"{self._place}/{name}", f"{self._place}/{done}")
 
-    def _named(self, prefix: str) -> list[Entry]:
-        entries = self._storage.entries(self.root)
-        own = (entry for entry in entries if _NAME.fullmatch(entry.name))
-        return [entry for entry in own if entry.name.startswith(prefix)]
+    def _named(self, prefix: str) -> list[str]:
+        folder = fs.FileSelector(self._place, allow_not_found=True)
+        names = (info.base_name for info in self._system.get_file_info(folder))
+        return [name for name in names if _NAME.fullmatch(name) and name.startswith(prefix)]
 
 
 class NoBodies(PipelineError):
@@ -149,19 +150,19 @@ def history(spark: SparkSession, table: str) -> DataFrame:
     :raises NothingToRead: when there is no table.
     :raises BadTable: when it is of neither kind.
     """
-    storage = Storage(spark)
-    root = storage.absolute(table)
-    if storage.find(root) is None:
+    root = resolved(table)
+    if not exists(root):
         raise NothingToRead(f"{root} does not exist. Use a table of events or of exported jobs.")
-    if storage.find(f"{root}/{_COMMITS}") is not None:
+    what = DeltaLog(root).what if is_table(root) else EVENTS if is_former(root) else ""
+    if what == EVENTS:
         return _from_events(EventTable(spark, root).events())
-    exported = spark.read.parquet(root)
-    if not set(exported.columns) >= _EXPORTED:
+    if what != EXPORTED:
         raise BadTable(
             f"{root} is neither a table of events, as 'disque-pipeline ingest' makes them, nor of"
             " jobs, as 'disque-pipeline export' does."
         )
     ttl_s = fn.lit(None).cast("bigint")
+    exported = Table(spark, root).rows()
     return exported.withColumnRenamed("id", "job_id").withColumn("ttl_s", ttl_s)
 
 

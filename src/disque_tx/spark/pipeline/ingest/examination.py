@@ -1,0 +1,72 @@
+"""Files are read to their ends before Spark gets them: what is damaged, or would not fit into the
+memory of a task, is refused by name, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from disque_tx.spark.pipeline.tables.paths import opened
+
+#: Lines of the daemon are shorter, even with bodies of some MiB.
+LINE_BYTES_MAX: Final = 64 << 20
+_PIECE_BYTES: Final = 1 << 20
+#: Up to so many bytes of files are read by this process: starting tasks would take longer.
+_HERE_BYTES: Final = 8 << 20
+_FILES_PER_TASK: Final = 16
+#: How a second object on a line may begin. Such a pair may also be in a name, which is decided line
+#: by line.
+_JOINTS: Final = (b"}{", b"} {", b"}\t{")
+
+
+@attrs.frozen
+class Finding:
+    """What is special about a file. ``refused``: why it cannot be read; nothing if it can.
+    ``joined``: a line may have several objects."""
+
+    path: str
+    refused: str
+    joined: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is special."""
+        return not (self.refused or self.joined)
+
+
+def examined(spark: SparkSession, files: Iterable[tuple[str, int]]) -> list[Finding]:
+    """What is special about files, by their resolved paths. ``files``: paths and sizes in
+    bytes."""
+    sizes = dict(files)
+    paths = list(sizes)
+    if sum(sizes.values()) <= _HERE_BYTES:
+        found = [examined_file(path) for path in paths]
+    else:
+        tasks = -(-len(paths) // _FILES_PER_TASK)
+        found = spark.sparkContext.parallelize(paths, tasks).map(examined_file).collect()
+    return [finding for finding in found if not finding.is_plain]
+
+
+def examined_file(path: str, line_bytes_max: int = LINE_BYTES_MAX) -> Finding:
+    """What there is to say about one file. It is never in memory as a whole."""
+    system, place = opened(path)
+    joined, line_bytes, end = False, 0, b""
+    try:
+        compression = "zstd" if path.endswith(".zst") else None
+        with system.open_input_stream(place, compression=compression) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                newline = piece.rfind(b"\n")
+                first = piece.find(b"\n") if newline >= 0 else len(piece)
+                if line_bytes + first > line_bytes_max:
+                    return Finding(path, f"a line of more than {line_bytes_max} bytes", joined)
+                line_bytes = len(piece) - newline - 1 if newline >= 0 else line_bytes + first
+                end += piece
+                joined = joined or any(joint in end for joint in _JOINTS)
+                end = end[-2:]
+    except (OSError, pa.ArrowException) as error:
+        return Finding(path, str(error).partition("\n")[0], joined)
+    return Finding(path, "", joined)

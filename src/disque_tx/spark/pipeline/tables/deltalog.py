@@ -1,0 +1,314 @@
+"""The log of a Delta table: which files belong to it, and what was committed.
+
+Spark's tasks write Parquet files below the folder of the table, and the driver commits them with
+the library ``deltalake``, which needs neither Java nor archives for Spark. A commit has a
+transaction number for each application that it belongs to. The library accepts a number twice, so
+who commits reads the last number from the same :class:`DeltaLog` before: of two processes that did
+so at the same time, one fails with :class:`Conflict`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Field, Transaction, WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from disque_tx.spark.errors import BadTable, Conflict
+from disque_tx.spark.pipeline.tables.paths import exists, files_below, opened
+
+#: How a table says that this pipeline made it; the rest is what it contains.
+MAKER: Final = "disque-pipeline "
+#: Longer texts are left out of the statistics of a file.
+_STATISTIC_CHARACTERS_MAX: Final = 128
+#: Commits between two checkpoints, so that a table opens as fast after years.
+_CONFIGURATION: Final = {
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+}
+_NOTES: Final = "disque"
+#: How many commits are looked through first for notes; other programs may have made some.
+_NOTES_AMONG: Final = (1, 20, None)
+_Answer = TypeVar("_Answer")
+
+
+@attrs.frozen
+class DataFile:
+    """A Parquet file. ``path``: below the folder of the table. ``partition``: column → value, as
+    text. ``statistics``: as the Delta protocol has them, in JSON."""
+
+    path: str
+    size: int
+    modified_ms: int
+    rows: int
+    partition: Mapping[str, str | None]
+    statistics: str = "{}"
+
+
+class DeltaLog:
+    """The log of the table at ``root``, a resolved path.
+
+    ``as_of``: a version, or a time in ISO 8601, at which the table is looked at.
+
+    :raises BadTable: when there is no Delta table, or no such version.
+    """
+
+    def __init__(self, root: str, as_of: int | str | None = None) -> None:
+        self.root = root
+        try:
+            self._table = DeltaTable(root, version=as_of if isinstance(as_of, int) else None)
+            if isinstance(as_of, str):
+                at = datetime.fromisoformat(as_of)
+                self._table.load_as_version(at if at.tzinfo else at.replace(tzinfo=UTC))
+        except TableNotFoundError as error:
+            raise BadTable(f"{root} is not a Delta table.") from error
+        except (DeltaError, ValueError) as error:
+            raise BadTable(f"{root} cannot be read as of {as_of}: {error}") from error
+
+    @staticmethod
+    def exists(root: str) -> bool:
+        """Whether there is a Delta table."""
+        return exists(f"{root}/_delta_log") and DeltaTable.is_deltatable(root)
+
+    @classmethod
+    def create(
+        cls, root: str, schema: pa.Schema, what: str, partition_by: tuple[str, ...] = ()
+    ) -> DeltaLog:
+        """Create a table; one that appeared in the meantime is opened. ``what``: it contains."""
+        DeltaTable.create(
+            root,
+            schema,
+            mode="ignore",
+            partition_by=list(partition_by),
+            description=f"{MAKER}{what}",
+            configuration=dict(_CONFIGURATION),
+        )
+        return cls(root)
+
+    @property
+    def version(self) -> int:
+        """The version of the table as it was read."""
+        return self._table.version()
+
+    @property
+    def what(self) -> str:
+        """What the table contains, if this pipeline made it; otherwise nothing."""
+        description = self._table.metadata().description or ""
+        return description.removeprefix(MAKER) if description.startswith(MAKER) else ""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return pa.schema(self._table.schema().to_arrow())
+
+    def last(self, app: str) -> int:
+        """The last transaction number of an application, -1 if there is none."""
+        number = self._table.transaction_version(app)
+        return -1 if number is None else number
+
+    def notes(self) -> Mapping[str, Any] | None:
+        """The notes of the last commit that has some."""
+        for count in _NOTES_AMONG:
+            for commit in self._table.history(count):
+                if _NOTES in commit:
+                    found: Mapping[str, Any] = json.loads(commit[_NOTES])
+                    return found
+        return None
+
+    def files(self) -> list[DataFile]:
+        """The files of the table."""
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        keys = [name for name in actions.column_names if name.startswith("partition.")]
+        return [
+            DataFile(
+                path=row["path"],
+                size=row["size_bytes"],
+                modified_ms=row["modification_time"],
+                rows=row["num_records"] or 0,
+                partition={key.partition(".")[2]: _text(row[key]) for key in keys},
+            )
+            for row in actions.select(
+                ["path", "size_bytes", "modification_time", "num_records", *keys]
+            ).to_pylist()
+        ]
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The commits, the newest first."""
+        return self._table.history(limit)
+
+    # -- changes -----------------------------------------------------------------------------
+
+    def commit(
+        self,
+        files: Iterable[DataFile],
+        numbers: Mapping[str, int] = {},
+        notes: Mapping[str, Any] | None = None,
+        replacing: pa.Schema | None = None,
+        among: tuple[str, str] | None = None,
+    ) -> None:
+        """Add files. ``numbers``: application → transaction number. ``notes``: kept with the
+        commit. ``replacing``: the files take the place of all others, with these columns;
+        ``among``: only of those with this value of a partition.
+
+        :raises Conflict: when another process committed one of the applications' transactions
+            since this log was read.
+        """
+        actions = [
+            AddAction(
+                file.path,
+                file.size,
+                dict(file.partition),
+                file.modified_ms,
+                True,
+                file.statistics,
+            )
+            for file in files
+        ]
+        self._committing(
+            lambda: self._table.create_write_transaction(
+                list(actions),
+                "append" if replacing is None else "overwrite",
+                self.schema if replacing is None else replacing,
+                self._table.metadata().partition_columns,
+                partition_filters=None if among is None else [(among[0], "=", among[1])],
+                commit_properties=_properties(numbers, notes),
+            )
+        )
+
+    def add_columns(self, schema: pa.Schema) -> None:
+        """Add those columns that the table lacks; rows that are there have no values in them."""
+        known = set(self.schema.names)
+        new = [Field.from_arrow(field) for field in schema if field.name not in known]
+        if new:
+            self._committing(lambda: self._table.alter.add_columns(new))
+
+    def delete(self, condition: str, numbers: Mapping[str, int]) -> int:
+        """Delete rows by a condition in SQL; returns how many."""
+        before, kept = self.rows(), _properties(numbers, self.notes())
+        self._committing(
+            lambda: self._table.delete(
+                condition, writer_properties=_WRITING, commit_properties=kept
+            )
+        )
+        return before - self.rows()
+
+    def compact(self, days: Iterable[str], order: str | None = None) -> tuple[int, int]:
+        """Write the files of these partitions again, as fewer ones, sorted by the Z-order of the
+        column ``order`` if there is one. Returns how many files became how many."""
+        before = after = 0
+        optimize, kept = self._table.optimize, _properties({}, self.notes())
+        for day in days:
+            more: dict[str, Any] = {
+                "partition_filters": [("dt", "=", day)],
+                "writer_properties": _WRITING,
+                "commit_properties": kept,
+            }
+            run = optimize.compact if order is None else partial(optimize.z_order, [order])
+            done = self._committing(partial(run, **more))
+            before += done["numFilesRemoved"]
+            after += done["numFilesAdded"]
+        return before, after
+
+    def vacuum(self, keep_hours: int, every_file: bool = False) -> int:
+        """Remove files that left the table longer ago; returns how many. ``every_file``: also those
+        that were never committed and are older."""
+        return len(
+            self._table.vacuum(
+                keep_hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                full=every_file,
+                commit_properties=_properties({}, self.notes()),
+            )
+        )
+
+    def rows(self) -> int:
+        """How many rows the table has."""
+        return sum(file.rows for file in self.files())
+
+    def _committing(self, change: Callable[[], _Answer]) -> _Answer:
+        try:
+            done = change()
+        except CommitFailedError as error:
+            raise Conflict(
+                f"Another process wrote to {self.root} at the same time. Nothing of this was"
+                " added. Run the command again."
+            ) from error
+        self._table.update_incremental()
+        return done
+
+
+_WRITING: Final = WriterProperties(compression="ZSTD")
+
+
+def _properties(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata=None if notes is None else {_NOTES: json.dumps(notes)},
+        app_transactions=[Transaction(app, number) for app, number in numbers.items()],
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def written(root: str, folder: str) -> list[DataFile]:
+    """The Parquet files that Spark wrote to a folder of the table at ``root``, and what their
+    footers say about them."""
+    system, place = opened(root)
+    found = []
+    for name, info in files_below(f"{root}/{folder}"):
+        if not name.endswith(".parquet"):
+            continue
+        footer = pq.read_metadata(f"{place}/{folder}/{name}", filesystem=system)
+        if footer.num_rows:
+            parts = (part.partition("=") for part in name.split("/")[:-1])
+            found.append(
+                DataFile(
+                    path=f"{folder}/{name}",
+                    size=info.size,
+                    modified_ms=info.mtime_ns // 1_000_000,
+                    rows=footer.num_rows,
+                    partition={key: value for key, _, value in parts},
+                    statistics=_statistics(footer),
+                )
+            )
+    return found
+
+
+def _statistics(footer: Any) -> str:
+    """Rows, and for each column the least and greatest value, so that readers leave out files."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    for at in range(footer.num_columns):
+        groups = [footer.row_group(group).column(at) for group in range(footer.num_row_groups)]
+        name = groups[0].path_in_schema
+        known = [group.statistics for group in groups]
+        if "." in name or any(each is None or not each.has_min_max for each in known):
+            continue
+        low, high = min(each.min for each in known), max(each.max for each in known)
+        if _is_statistic(low) and _is_statistic(high):
+            least[name], greatest[name] = _plain(low), _plain(high)
+    return json.dumps(
+        {"numRecords": footer.num_rows, "minValues": least, "maxValues": greatest, "nullCount": {}}
+    )
+
+
+def _is_statistic(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _STATISTIC_CHARACTERS_MAX
+    return isinstance(value, int | datetime) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """Times of this pipeline are UTC."""
+    return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value

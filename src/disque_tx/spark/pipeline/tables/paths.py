@@ -1,0 +1,116 @@
+"""Paths of tables and logs, as this process, Spark and Delta name them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from disque_tx.spark.errors import NothingToRead, OutputOverlaps
+
+_LOCAL: Final = "file"
+#: Beginnings of the names of files that are unfinished, or not data.
+_HIDDEN: Final = "_."
+
+
+def resolved(path: str) -> str:
+    """A path of a local disk without scheme, ``..`` and links; one of another file system as it
+    is."""
+    parts = urlsplit(path)
+    if len(parts.scheme) > 1 and parts.scheme != _LOCAL:
+        return path.rstrip("/")
+    local = path[len(_LOCAL) + 1 :] if path.startswith(f"{_LOCAL}:") else path
+    return os.path.realpath("/" + local.lstrip("/") if local.startswith("//") else local)
+
+
+def for_spark(path: str) -> str:
+    """A resolved path as Spark's own file systems name it, whichever of them is the default."""
+    if path.startswith("/"):
+        return f"{_LOCAL}://{path}"
+    return path.replace("s3://", "s3a://", 1) if path.startswith("s3://") else path
+
+
+def opened(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a resolved path, and the path in there."""
+    if path.startswith("/"):
+        return fs.LocalFileSystem(), path
+    system, place = fs.FileSystem.from_uri(path)
+    return system, str(place)
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or folder at a resolved path."""
+    system, place = opened(path)
+    return bool(system.get_file_info(place).type != fs.FileType.NotFound)
+
+
+def is_empty(path: str) -> bool:
+    """Whether there is nothing at a resolved path, or an empty folder."""
+    system, place = opened(path)
+    kind = system.get_file_info(place).type
+    if kind == fs.FileType.Directory:
+        return not system.get_file_info(fs.FileSelector(place))
+    return bool(kind == fs.FileType.NotFound)
+
+
+def files_below(path: str) -> Iterator[tuple[str, fs.FileInfo]]:
+    """The files in a resolved folder and below, each with its path below there. The folder is
+    listed once, however deep it is.
+
+    :raises NothingToRead: when the folder does not exist.
+    """
+    system, place = opened(path)
+    kind = system.get_file_info(place).type
+    if kind == fs.FileType.NotFound:
+        raise NothingToRead(f"{path} does not exist.")
+    found = system.get_file_info(fs.FileSelector(place, recursive=True))
+    for info in found:
+        if info.type == fs.FileType.File:
+            yield info.path[len(place) :].lstrip("/"), info
+
+
+def names_below(path: str) -> Iterator[str]:
+    """The files in a resolved folder and below, by their paths below there; those whose names, or
+    the names of whose folders, begin with ``_`` or ``.`` are left out. On a disk no file is looked
+    at, so that folders of a year cost a second."""
+    if not path.startswith("/"):
+        for name, _ in files_below(path):
+            if name[0] not in _HIDDEN and not any(f"/{mark}" in name for mark in _HIDDEN):
+                yield name
+        return
+    below = [""]
+    while below:
+        folder = below.pop()
+        with os.scandir(f"{path}/{folder}") as entries:
+            for entry in entries:
+                if entry.name[0] in _HIDDEN:
+                    continue
+                if entry.is_dir():
+                    below.append(f"{folder}{entry.name}/")
+                else:
+                    yield folder + entry.name
+
+
+def check_apart(target: str, inputs: Iterable[str]) -> None:
+    """:raises OutputOverlaps: when a place for results is the same as an input, in it, or around
+    it. All paths are resolved."""
+    for read in inputs:
+        if _is_within(target, read) or _is_within(read, target):
+            raise OutputOverlaps(
+                f"Nothing was written: {_overlap(target, read)}. Name another folder for the"
+                " results, beside what is read."
+            )
+
+
+def _overlap(target: str, read: str) -> str:
+    if target == read:
+        return f"{target} is both read and the folder for results"
+    where = "in" if _is_within(target, read) else "around"
+    return f"the folder for results, {target}, is {where} {read}, which is read"
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
