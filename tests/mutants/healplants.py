@@ -10,8 +10,8 @@ from disque_tx.core.healing.lostnodes import ALIVE, LOST
 def lost_is_alive(right: Any) -> Any:
     """A node that is lost counts as a holder."""
 
-    def status(self: Any, node_id: bytes, now_ms: int) -> int:
-        found: int = right(self, node_id, now_ms)
+    def status(self: Any, node_id: bytes) -> int:
+        found: int = right(self, node_id)
         return ALIVE if found == LOST else found
 
     return status
@@ -53,8 +53,8 @@ def fresh_delay(right: Any) -> Any:
 def once(right: Any) -> Any:
     """Jobs are looked through once, and never again."""
 
-    def counted(self: Any, now_ms: int) -> None:
-        right(self, now_ms)
+    def counted(self: Any) -> None:
+        right(self)
         self.lacking = 0
         self._walk = 0
         self._next_ms = -1

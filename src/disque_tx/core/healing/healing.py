@@ -80,7 +80,7 @@ class Healing(Part, LinkWatcher):
         self.lacking: i64 = 0
         self.obstacle: str = NOTHING
         placement = Placement(state.membership, state.random)
-        self.shortages: Shortages = Shortages(state.membership, placement)
+        self.shortages: Shortages = Shortages(state.turn, state.membership, placement)
         self.nodes = self.shortages.nodes
         self.repairs = Repairs(state, arrivals, placement)
         self._turn = state.turn
@@ -101,7 +101,7 @@ class Healing(Part, LinkWatcher):
     def links_changed(self) -> None:
         """Nodes may have come or gone: see whether jobs may lack copies now."""
         now_ms = self._turn.now_ms
-        if self.shortages.update(now_ms):
+        if self.shortages.update():
             due_ms = max(now_ms, self._counted_ms + _CHANGE_MS)
             if self._walk != _COUNT:
                 self._walk = _IDLE
@@ -175,20 +175,20 @@ class Healing(Part, LinkWatcher):
 
     def _count(self) -> None:
         """Look at the next jobs, and only count."""
-        now_ms = self._turn.now_ms
         looked_at: i64 = 0
         while looked_at < _LOOKED_AT:
             self._cursor, jobs = self._jobs.table.scan(self._cursor)
             looked_at += 1 + i64(len(jobs))
             for job in jobs:
-                if self.shortages.of(job, now_ms) is not None:
+                if self.shortages.of(job) is not None:
                     self._found += 1
             if self._cursor == 0:
-                self._counted(now_ms)
+                self._counted()
                 return
-        self._next_ms = now_ms + _PAUSE_MS
+        self._next_ms = self._turn.now_ms + _PAUSE_MS
 
-    def _counted(self, now_ms: i64) -> None:
+    def _counted(self) -> None:
+        now_ms = self._turn.now_ms
         self.lacking = self._found
         self._counted_ms = now_ms
         self._walk = _IDLE
@@ -210,13 +210,13 @@ class Healing(Part, LinkWatcher):
             self._walk = _IDLE
             self._next_ms = now_ms + _AGAIN_MS
             return
-        budget = self._budget(now_ms)
+        budget = self._budget()
         looked_at: i64 = 0
         while looked_at < _LOOKED_AT and budget > 0:
             self._cursor, jobs = self._jobs.table.scan(self._cursor)
             looked_at += 1 + i64(len(jobs))
             for job in jobs:
-                if self._repair(job, now_ms):
+                if self._repair(job):
                     budget -= 1
                     self._paid_us += max(1, 1_000_000 // self.rate)
             if self._cursor == 0:
@@ -225,23 +225,25 @@ class Healing(Part, LinkWatcher):
                 return
         self._next_ms = now_ms + _PAUSE_MS
 
-    def _budget(self, now_ms: i64) -> i64:
+    def _budget(self) -> i64:
         """For how many jobs copies may be made now."""
         if self.rate <= 0 or len(self.repairs.by_job) >= self._under_way_max():
             return 0
-        now_us = now_ms * 1000
+        now_us = self._turn.now_ms * 1000
         self._paid_us = max(self._paid_us, now_us - _BURST_US)
         return min(_COPIED_MAX, max(0, now_us - self._paid_us) * self.rate // 1_000_000)
 
     def _under_way_max(self) -> i64:
         return max(_UNDER_WAY_MIN, self.rate * _UNDER_WAY_S)
 
-    def _repair(self, job: Job, now_ms: i64) -> bool:
+    def _repair(self, job: Job) -> bool:
         """Make the copies that the job lacks, if it is this node's turn."""
-        shortage = self.shortages.of(job, now_ms)
+        shortage = self.shortages.of(job)
         if shortage is None or job.id in self.repairs.by_job:
             return False
-        if job.id in self.replication.asynchronous or self.shortages.due_ms(shortage) > now_ms:
+        if job.id in self.replication.asynchronous:
+            return False
+        if self.shortages.due_ms(shortage) > self._turn.now_ms:
             return False
         if self.repairs.begin(job, shortage):
             return True

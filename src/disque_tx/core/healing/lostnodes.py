@@ -13,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.part import Turn
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING
 
@@ -41,23 +42,26 @@ class LostNodes:
         "_known",
         "_membership",
         "_removed",
+        "_turn",
         "_unknown",
     )
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, turn: Turn, membership: Membership) -> None:
         self.after_ms: i64 = AFTER_MS
         self.grown_ms: i64 = 0
         self.leaving: dict[bytes, int] = {}
         self.lost: dict[bytes, int] = {}
         self.takers: i64 = 1
+        self._turn: Turn = turn
         self._membership: Membership = membership
         self._known: set[bytes] = set()
         self._removed: dict[bytes, int] = {}
         #: Holders that are not in the table: when this node first saw each in a list.
         self._unknown: dict[bytes, int] = {}
 
-    def update(self, now_ms: i64) -> bool:
+    def update(self) -> bool:
         """Look at the table again; whether anything is another than before."""
+        now_ms = self._turn.now_ms
         membership = self._membership
         known: set[bytes] = set()
         lost: dict[bytes, int] = {}
@@ -74,7 +78,7 @@ class LostNodes:
                 if 0 < self.after_ms <= now_ms - entry.failed_ms:
                     lost[entry.id] = int(entry.failed_ms + self.after_ms)
         for node_id in self._known - known:
-            _remember(self._removed, node_id, now_ms)
+            self._remember(self._removed, node_id)
         for node_id in known:
             self._removed.pop(node_id, None)
             self._unknown.pop(node_id, None)
@@ -95,14 +99,14 @@ class LostNodes:
         self.takers = takers
         return True
 
-    def status(self, node_id: bytes, now_ms: i64) -> i64:
+    def status(self, node_id: bytes) -> i64:
         """What the node is as a holder."""
         if node_id in self.lost:
             return LOST
         if node_id in self.leaving:
             return ABOUT_TO_LEAVE
         if node_id not in self._known and node_id not in self._unknown:
-            _remember(self._unknown, node_id, now_ms)
+            self._remember(self._unknown, node_id)
         return ALIVE
 
     def since_ms(self, node_id: bytes) -> i64:
@@ -113,8 +117,7 @@ class LostNodes:
         """Whether the node is in the table."""
         return node_id in self._known
 
-
-def _remember(nodes: dict[bytes, int], node_id: bytes, now_ms: i64) -> None:
-    nodes[node_id] = int(now_ms)
-    if len(nodes) > _REMEMBERED_MAX:
-        del nodes[next(iter(nodes))]
+    def _remember(self, nodes: dict[bytes, int], node_id: bytes) -> None:
+        nodes[node_id] = int(self._turn.now_ms)
+        if len(nodes) > _REMEMBERED_MAX:
+            del nodes[next(iter(nodes))]

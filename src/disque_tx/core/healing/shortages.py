@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.placement import Placement
+from disque_tx.core.base.part import Turn
 from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, ALIVE, LOST, LostNodes
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.membership import Membership
@@ -52,8 +53,8 @@ class Shortages:
 
     __slots__ = ("doubtful", "made_ms", "nodes", "_by_repl", "_lists", "_membership", "_placement")
 
-    def __init__(self, membership: Membership, placement: Placement) -> None:
-        self.nodes: LostNodes = LostNodes(membership)
+    def __init__(self, turn: Turn, membership: Membership, placement: Placement) -> None:
+        self.nodes: LostNodes = LostNodes(turn, membership)
         self.made_ms: dict[bytes, int] = {}
         self.doubtful: bool = False
         self._membership: Membership = membership
@@ -62,9 +63,9 @@ class Shortages:
         self._by_repl: dict[int, dict[tuple[bytes, ...], Shortage | None]] = {}
         self._lists: i64 = 0
 
-    def update(self, now_ms: i64) -> bool:
+    def update(self) -> bool:
         """Look at the nodes again; whether other jobs may lack copies than before."""
-        if not self.nodes.update(now_ms):
+        if not self.nodes.update():
             return False
         self.forget()
         return True
@@ -75,7 +76,7 @@ class Shortages:
         self._by_repl.clear()
         self._lists = 0
 
-    def of(self, job: Job, now_ms: i64) -> Shortage | None:
+    def of(self, job: Job) -> Shortage | None:
         """What the job lacks; ``None`` if that is nothing, or cannot be made again."""
         if job.retry_s == 0 or (job.state != ACTIVE and job.state != QUEUED) or job.held:
             return None
@@ -92,10 +93,10 @@ class Shortages:
             self.doubtful = doubtful
             by_nodes = self._by_repl[int(job.repl)] = {}
         self._lists += 1
-        shortage = by_nodes[job.nodes] = self._work_out(job.nodes, i64(job.repl), now_ms)
+        shortage = by_nodes[job.nodes] = self._work_out(job.nodes, i64(job.repl))
         return shortage
 
-    def _work_out(self, holders: tuple[bytes, ...], repl: i64, now_ms: i64) -> Shortage | None:
+    def _work_out(self, holders: tuple[bytes, ...], repl: i64) -> Shortage | None:
         nodes = self.nodes
         mine = self._membership.myself.id
         alive: list[bytes] = []
@@ -104,7 +105,7 @@ class Shortages:
         lost = False
         listed = holders if mine in holders else (*holders, mine)
         for node_id in listed:
-            status = nodes.status(node_id, now_ms)
+            status = nodes.status(node_id)
             if status == LOST:
                 lost = True
             elif status == ABOUT_TO_LEAVE:

@@ -122,6 +122,6 @@ class NoCopyTooMany(Checker):
         made = sum(self._made.values())
         if {name for _, name, _ in run.plan.history} != {"one_lost"}:
             return []
-        if made <= self._missing * 5 // 4 + 3:
+        if made <= self._missing * 5 // 4 + 1:
             return []
         return [f"{made} copies were made, where {self._missing} were missing"]
