@@ -32,7 +32,6 @@ from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.healing.lostnodes import LostNodes
 from disque_tx.core.healing.repairs import Repairs
-from disque_tx.core.healing.shortages import Shortages
 from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
@@ -72,7 +71,6 @@ from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
 from tests.mutants.healplants import (
-    at_once,
     fresh_delay,
     lost_is_alive,
     once,
@@ -883,15 +881,6 @@ MUTANTS: Final = [
         "begin",
         one_only,
         "CopiesMadeAgain",
-        ("losses", "one_lost"),
-    ),
-    Mutant(
-        "no-turns",
-        "every holder makes the missing copies at once",
-        Shortages,
-        "due_ms",
-        at_once,
-        "NoCopyTooMany",
         ("losses", "one_lost"),
     ),
     Mutant(

@@ -17,15 +17,6 @@ def lost_is_alive(right: Any) -> Any:
     return status
 
 
-def at_once(right: Any) -> Any:
-    """No holder waits for those before it."""
-
-    def due_ms(self: Any, shortage: Any) -> int:
-        return 0
-
-    return due_ms
-
-
 def one_only(right: Any) -> Any:
     """One copy is made, however many are missing."""
 

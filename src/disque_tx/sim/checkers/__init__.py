@@ -13,7 +13,6 @@ from disque_tx.sim.checkers.cluster import (
 from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
     EndedStaysEnded,
-    NoCopyTooMany,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
@@ -92,5 +91,4 @@ def all_checkers() -> list[Checker]:
         WaitingClientsServed(),
         CopiesMadeAgain(),
         EndedStaysEnded(),
-        NoCopyTooMany(),
     ]

@@ -92,36 +92,3 @@ class EndedStaysEnded(Checker):
     def _was_calm(self, at_us: int) -> bool:
         first, last = at_us // _LOOK_US - 1, (at_us + _SPREAD_US) // _LOOK_US + 1
         return all(second in self._calm for second in range(first, last + 1))
-
-
-class NoCopyTooMany(Checker):
-    """The holders of a job make the copies that are missing, and hardly any more: two of them do
-    not make the same one."""
-
-    def __init__(self) -> None:
-        self._missing = 0
-        self._made: dict[tuple[bytes, int], int] = {}
-        self._faults = 0
-
-    def watch(self, run: Stage) -> None:
-        """Look once a second."""
-        if run.workload.losses and run.shape.bulk == "all":
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def _look(self, run: Stage) -> None:
-        if len(run.plan.history) != self._faults:
-            self._faults = len(run.plan.history)
-            self._missing += len(jobs_lacking_copies(run.machines))
-        for machine, node in run.nodes():
-            self._made[machine.ip, machine.started_us] = int(node.totals.copies_made)
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def judge(self, run: Stage) -> list[str]:
-        """Copies beyond those that were missing when nodes were lost."""
-        made = sum(self._made.values())
-        if {name for _, name, _ in run.plan.history} != {"one_lost"}:
-            return []
-        if made <= self._missing * 5 // 4 + 1:
-            return []
-        return [f"{made} copies were made, where {self._missing} were missing"]
