@@ -3,6 +3,7 @@
 # To see it work:
 #   make demo                 a daemon, a producer and a worker for 6 s; in a terminal until Ctrl-C
 #   make demo-pipeline        three daemons, their events, and a report on them
+#   make demo-celery          one application of Celery on Redis and on Disque, side by side: 1 min
 #   make demo-frameworks      a shop in Celery, Django, Django-Q2, dramatiq and taskiq: 40 s
 #
 # To change it:
@@ -68,7 +69,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
+.PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
@@ -124,6 +125,10 @@ demo-frameworks: $(VENV)/.made-test
 	@for name in celery django django_q2 dramatiq taskiq; do \
 	    echo "== $$name"; PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/run.py $$name || exit 1; \
 	done
+
+# The same application of Celery on Redis and on Disque: which tasks are done once, and which again.
+demo-celery: $(VENV)/.made-test
+	@PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/brokers/compare.py
 
 # Two stages run at the same time, and those that take longest from the beginning.
 GATE_1 = unit $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled) acceptance mutants sim-some
