@@ -14,6 +14,7 @@ All times are those of the steady clock.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -40,7 +41,7 @@ class Forgotten:
 
     def __init__(self) -> None:
         self.by_command: dict[bytes, int] = {}
-        self.by_age: dict[bytes, int] = {}
+        self.by_age: OrderedDict[bytes, int] = OrderedDict()
 
     def commanded(self, node_id: bytes, now_ms: i64) -> bool:
         """The node was forgotten by CLUSTER FORGET less than a minute ago."""
@@ -53,11 +54,10 @@ class Forgotten:
 
     def age(self, node_id: bytes, now_ms: i64) -> None:
         """The node is forgotten because it has failed for long."""
-        if len(self.by_age) >= _KEPT_MAX:
-            self.by_age = {key: end for key, end in self.by_age.items() if end > now_ms}
-        while len(self.by_age) >= _KEPT_MAX:
-            del self.by_age[next(iter(self.by_age))]
+        self.by_age.pop(node_id.lower(), 0)
         self.by_age[node_id.lower()] = int(now_ms) + ABSENCE_MS
+        if len(self.by_age) > _KEPT_MAX:
+            self.by_age.popitem(last=False)
 
     def returned(self, node_id: bytes) -> None:
         """The node is a member again."""

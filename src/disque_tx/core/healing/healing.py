@@ -30,6 +30,7 @@ from disque_tx.core.jobs.job import NOWHERE, Job
 from disque_tx.core.nodes.links import LinkWatcher
 from disque_tx.core.state.state import State
 from disque_tx.messages.holders import ARRIVED, HoldersMessage
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
 
@@ -49,7 +50,7 @@ _AGAIN_MS: Final = 10_000
 _CHECK_MS: Final = 20_000
 #: Between two that follow changes of the cluster.
 _CHANGE_MS: Final = 1_000
-_POSITIONS: Final = 1 << 32
+_POSITIONS: Final = U32_MAX + 1
 
 # What a walk is for.
 _IDLE: Final = 0

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -55,9 +56,9 @@ class LostNodes:
         self._turn: Turn = turn
         self._membership: Membership = membership
         self._known: set[bytes] = set()
-        self._removed: dict[bytes, int] = {}
+        self._removed: OrderedDict[bytes, int] = OrderedDict()
         #: Holders that are not in the table: when this node first saw each in a list.
-        self._unknown: dict[bytes, int] = {}
+        self._unknown: OrderedDict[bytes, int] = OrderedDict()
 
     def update(self) -> bool:
         """Look at the table again; whether anything is another than before."""
@@ -117,7 +118,7 @@ class LostNodes:
         """Whether the node is in the table."""
         return node_id in self._known
 
-    def _remember(self, nodes: dict[bytes, int], node_id: bytes) -> None:
+    def _remember(self, nodes: OrderedDict[bytes, int], node_id: bytes) -> None:
         nodes[node_id] = int(self._turn.now_ms)
         if len(nodes) > _REMEMBERED_MAX:
-            del nodes[next(iter(nodes))]
+            nodes.popitem(last=False)
