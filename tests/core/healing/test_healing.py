@@ -6,6 +6,7 @@ from disque_tx.core.healing.healing import NO_ANSWER
 from disque_tx.core.jobs.job import PRIORITY
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.messages.bustypes import HOLDERS, REPLJOB
+from disque_tx.messages.nodes import FAIL
 from disque_tx.messages.records import ACKED
 from tests.core.flowbench import Direction
 from tests.core.healing.healbench import AFTER_MS, LONG_MS, HealCase
@@ -77,12 +78,12 @@ class LostTests(HealCase):
         holder = self.other_holder(0, job_id)
         for here in range(self.nodes):
             if here != holder:
-                self.flow.entry(here, holder).flags |= 2
+                self.flow.entry(here, holder).flags |= FAIL
                 self.flow.entry(here, holder).failed_ms = self.flow.now_ms
         self.pass_ms(AFTER_MS // 2)
         for here in range(self.nodes):
             if here != holder:
-                self.flow.entry(here, holder).flags &= ~2
+                self.flow.entry(here, holder).flags &= ~FAIL
         self.pass_ms(LONG_MS)
         self.assertEqual([0] * self.nodes, self.made())
 
@@ -148,13 +149,32 @@ class LostTests(HealCase):
         healing, lost_id = self.flow.nodes[0].healing, self.flow.ids[lost]
         healing.set_rate(0)
         self.kill(lost)
-        self.pass_ms(AFTER_MS // 2)
         self.assertTrue(healing.copies_pending(lost_id))
         self.pass_ms(_PAST_MS)
         self.assertTrue(healing.copies_pending(lost_id))
         healing.set_rate(100)
         self.pass_ms(25_000)
         self.assertFalse(healing.copies_pending(lost_id))
+
+    def test_given_up(self) -> None:
+        """The copies of a node that is to be forgotten are made again at once, however long nodes
+        may fail otherwise; unless it is back."""
+        job_id = self.add_job(0)
+        lost = self.other_holder(0, job_id)
+        for node in self.flow.nodes:
+            node.healing.set_after(3_600_000)
+        self.kill(lost)
+        self.pass_ms(5_000)
+        self.assertEqual(1, len(self.holders(job_id)))
+        for node in self.flow.running():
+            node.healing.copies_pending(self.flow.ids[lost])
+        self.pass_ms(5_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+        healing = self.flow.nodes[0].healing
+        self.assertFalse(healing.copies_pending(self.flow.ids[lost]))
+        self.flow.entry(0, lost).flags &= ~FAIL
+        self.pass_ms(1_000)
+        self.assertEqual({}, healing.nodes.lost)
 
     def test_never_pending(self) -> None:
         """Where copies are never made again, a node may be forgotten at any time."""

@@ -152,10 +152,11 @@ class Healing(Part, LinkWatcher):
         return 1.0 if self._walk == _IDLE else float(self._cursor) / _POSITIONS
 
     def copies_pending(self, node_id: bytes) -> bool:
-        """Whether a node that fails may not be forgotten yet: its copies are to be made again, and
-        are not."""
+        """Whether a node that is to be forgotten has to wait for that: its copies are made again
+        first, beginning now."""
         if self.nodes.after_ms == 0:
             return False
+        self.nodes.give_up(node_id)
         if node_id not in self.nodes.lost or self._counted_ms < self.nodes.since_ms(node_id):
             return True
         return self._walk != _IDLE or self.lacking > 0

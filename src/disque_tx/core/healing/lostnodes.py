@@ -1,7 +1,8 @@
 """Which nodes no longer count as holders of copies.
 
 1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in
-   FAIL for :attr:`LostNodes.after_ms` is lost from then on, until it is back.
+   FAIL for :attr:`LostNodes.after_ms`, or that is to be forgotten, is lost from then on, until it
+   is back.
 2. A holder of which this node has never heard counts as one that has just failed: it may be a new
    node, or one that was removed while this one was down.
 3. A node that leaves has its copies still, but others are to have them.
@@ -40,6 +41,7 @@ class LostNodes:
         "leaving",
         "lost",
         "takers",
+        "_given_up",
         "_known",
         "_membership",
         "_removed",
@@ -56,6 +58,7 @@ class LostNodes:
         self._turn: Turn = turn
         self._membership: Membership = membership
         self._known: set[bytes] = set()
+        self._given_up: dict[bytes, int] = {}
         self._removed: OrderedDict[bytes, int] = OrderedDict()
         #: Holders that are not in the table: when this node first saw each in a list.
         self._unknown: OrderedDict[bytes, int] = OrderedDict()
@@ -78,11 +81,17 @@ class LostNodes:
                     entry.failed_ms = now_ms  # so the nodes file said; it may be about to return
                 if 0 < self.after_ms <= now_ms - entry.failed_ms:
                     lost[entry.id] = int(entry.failed_ms + self.after_ms)
+                elif entry.id in self._given_up:
+                    lost[entry.id] = self._given_up[entry.id]
+            else:
+                self._given_up.pop(entry.id, 0)
         for node_id in self._known - known:
             self._remember(self._removed, node_id)
         for node_id in known:
             self._removed.pop(node_id, None)
             self._unknown.pop(node_id, None)
+        for node_id in self._given_up.keys() - known:
+            del self._given_up[node_id]
         self._known = known
         lost.update(self._removed)
         for node_id, seen_ms in self._unknown.items():
@@ -99,6 +108,10 @@ class LostNodes:
             self.grown_ms = now_ms
         self.takers = takers
         return True
+
+    def give_up(self, node_id: bytes) -> None:
+        """The node is to be forgotten: as long as it fails, it is lost from now on."""
+        self._given_up.setdefault(node_id, int(self._turn.now_ms))
 
     def status(self, node_id: bytes) -> i64:
         """What the node is as a holder."""
