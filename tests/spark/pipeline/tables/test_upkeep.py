@@ -111,6 +111,7 @@ class VersionTests(UpkeepCase):
             self.assertEqual(4, EventTable(self.spark, self.table, as_of=as_of).events().count())
         self.assertRaises(BadTable, EventTable, self.spark, self.table, as_of=99)
         self.assertRaises(BadTable, EventTable, self.spark, self.table, as_of="yesterday")
+        self.assertRaises(BadTable, EventTable, self.spark, self.table, as_of="2001-01-01")
 
     def test_vacuum(self) -> None:
         """Files that left the table stay as long as was asked for, and then they go."""

@@ -67,8 +67,7 @@ class DeltaLog:
         try:
             self._table = DeltaTable(root, version=as_of if isinstance(as_of, int) else None)
             if isinstance(as_of, str):
-                at = datetime.fromisoformat(as_of)
-                self._table.load_as_version(at if at.tzinfo else at.replace(tzinfo=UTC))
+                self._table.load_as_version(_version_at(self._table, as_of))
         except TableNotFoundError as error:
             raise BadTable(f"{root} is not a Delta table.") from error
         except (DeltaError, ValueError) as error:
@@ -245,6 +244,17 @@ class DeltaLog:
             ) from error
         self._table.update_incremental()
         return done
+
+
+def _version_at(table: DeltaTable, time: str) -> int:
+    """The version at a time, by the times that ``history`` shows; the library itself goes by those
+    of files, which are later. ``ValueError`` if there was none."""
+    at = datetime.fromisoformat(time)
+    at_ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    known = [int(commit["version"]) for commit in table.history() if commit["timestamp"] <= at_ms]
+    if not known:
+        raise ValueError("the table is younger, or its log does not go back so far")
+    return max(known)
 
 
 _WRITING: Final = WriterProperties(compression="ZSTD")
