@@ -395,6 +395,17 @@ class UnconfirmedTests(HealCase):
         self.pass_ms(10_000)
         self.assertIn(self.flow.ids[third], job.nodes)
 
+    def test_connection_replaced(self) -> None:
+        """A node whose connection broke while it was asked is asked again: it may have a copy or
+        not, and would count as a holder for ever."""
+        job_id = self.begin(1)
+        self.flow.disconnect(0, 1)
+        self.pass_ms(8_000)
+        self.flow.connect(0, 1)
+        self.pass_ms(8_000)
+        listed = {self.flow.ids.index(node_id) for node_id in self.job(0, job_id).nodes}
+        self.assertEqual(sorted(listed), self.holders(job_id))
+
     def test_late(self) -> None:
         """A node that confirms late is a holder: the acknowledgement reaches it."""
         job_id = self.begin(1)

@@ -4,8 +4,8 @@
    it leaves: whoever ends the job can reach the new copy.
 2. What the job's record does not hold follows it: the rest of its DELAY, its priority.
 3. A node that does not confirm within a second is replaced by another. It may be late, so it stays
-   in the list until the repair ends; after that, a late confirmation brings it back, or ends its
-   copy if the job is done by then.
+   in the list until the repair ends, and is asked again if its connection was replaced meanwhile;
+   after that, a late confirmation brings it back, or ends its copy if the job is done by then.
 4. The same holds for nodes that were asked when the job was added, and did not confirm in time.
 """
 
@@ -28,7 +28,7 @@ from disque_tx.messages import events
 from disque_tx.messages.bus import NOREPLY, JobCopy
 from disque_tx.messages.bustypes import CAN_HEAL, SETACK
 from disque_tx.messages.holders import AGAIN, ARRIVED, HoldersMessage
-from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.messages.nodes import FAIL, Link, NodeEntry
 from disque_tx.messages.records import ACTIVE, QUEUED, Keyed
 
 #: For how long a node may take to confirm a copy before another one is asked, too.
@@ -202,7 +202,11 @@ class Repairs:
             elif repair.attempts >= _ATTEMPTS_MAX or repair.wanted <= 0:
                 if repair.wanted > 0:
                     given_up += 1
-                self._end(repair)
+                    repair.wanted = 0
+                if self._ask_again(repair):
+                    self._timeouts.add(repair, self._turn.now_ms + _CONFIRM_MS)
+                else:
+                    self._end(repair)
             else:
                 confirmed = [n for n in job.nodes if n not in repair.asked]
                 if not self._ask(repair, repair.wanted, confirmed):
@@ -211,19 +215,30 @@ class Repairs:
         self._totals.copies_failed += given_up
         return given_up
 
+    def _ask_again(self, repair: Repair) -> bool:
+        """Ask the nodes whose connection was replaced since, for nobody knows whether they have a
+        copy; whether any may still confirm. One that has failed is none to wait for."""
+        waiting = False
+        copy = JobCopy(repair.job, life_s(repair.job, self._turn.now_ms))
+        for node_id, link in list(repair.asked.items()):
+            entry = self._peers.entry(node_id)
+            if entry is None or entry.flags & FAIL:
+                del repair.asked[node_id]
+            elif entry.link is None or entry.ping_sent_ms != 0:
+                waiting = True
+            elif entry.link is not link:
+                repair.asked[node_id] = entry.link
+                self._peers.copy(node_id, copy, AGAIN)
+                waiting = True
+        return waiting
+
     def _end(self, repair: Repair) -> None:
         """No more nodes are asked. Those that could have confirmed and did not have no copy: they
         answer pings on the link on which they were asked."""
         job = repair.job
         self._timeouts.remove(repair)
         self.by_job.pop(job.id, None)
-        silent: set[bytes] = set()
-        for node_id, link in repair.asked.items():
-            entry = self._peers.entry(node_id)
-            if entry is None or link is None or entry.link is not link:
-                continue
-            if entry.ping_sent_ms == 0:
-                silent.add(node_id)
+        silent = set(repair.asked)
         if not silent:
             return
         left = tuple([node_id for node_id in job.nodes if node_id not in silent])
