@@ -318,6 +318,27 @@ class WhatTravelsTests(HealCase):
         self.assertEqual((1, 7), (copy.nacks, copy.priority))
         self.assertNotEqual(7, PRIORITY)
 
+    def test_priority_on_a_new_connection(self) -> None:
+        """A node that is asked again on a new connection gets all of that, too."""
+        job_id = self.add_job(0)
+        self.job(0, job_id).priority = 7
+        lost = self.other_holder(0, job_id)
+        others = [at for at in range(1, 5) if at != lost]
+        for at in others:
+            link = self.flow.entry(0, at).link
+            assert link is not None and isinstance(link.sink, Direction)
+            link.sink.cut = True
+        self.kill(lost)
+        self.pass_ms(_PAST_MS)
+        self.assertEqual([0], self.holders(job_id))
+        for at in others:
+            self.flow.disconnect(0, at)
+            self.flow.connect(0, at)
+        self.pass_ms(15_000)
+        found = self.holders(job_id)
+        self.assertTrue(len(found) >= 2, found)
+        self.assertEqual({7}, {int(self.job(at, job_id).priority) for at in found})
+
     def test_paused(self) -> None:
         """A queue that takes no new jobs still gets its lost copies back."""
         job_id = self.add_job(0)

@@ -116,15 +116,19 @@ class Repairs:
         self._jobs.set_holders(job, self._arrivals.shared(job.nodes + tuple(drawn)))
         self._jobs.record(job)
         copy = JobCopy(job, life_s(job, self._turn.now_ms))
-        state = self._state_of(job)
         for node_id in drawn:
-            entry = self._membership.nodes[node_id]
-            repair.asked[node_id] = entry.link
-            self._peers.copy(node_id, copy, AGAIN)
-            if state.delay_ms > 0 or state.priority != PRIORITY:
-                self._send(entry, state)
+            self._send(repair, self._membership.nodes[node_id], copy)
         self._notify(job, copy, drawn)
         return True
+
+    def _send(self, repair: Repair, entry: NodeEntry, copy: JobCopy) -> None:
+        """Send the job to a node that is to keep it, and what its record does not hold."""
+        link = repair.asked[entry.id] = entry.link
+        self._peers.copy(entry.id, copy, AGAIN)
+        state = self._state_of(repair.job)
+        if link is not None and link.features & CAN_HEAL:
+            if state.delay_ms > 0 or state.priority != PRIORITY:
+                self._peers.answer(link, state)
 
     def _state_of(self, job: Job) -> HoldersMessage:
         """What the record of a job does not hold."""
@@ -149,14 +153,9 @@ class Repairs:
             if entry is None or entry.link is None:
                 continue
             if entry.link.features & CAN_HEAL:
-                self._send(entry, HoldersMessage(job.id, job.nodes, 0, PRIORITY))
+                self._peers.answer(entry.link, HoldersMessage(job.id, job.nodes, 0, PRIORITY))
             elif entry.link.features == 0:
                 self._peers.copy(node_id, copy, NOREPLY)
-
-    def _send(self, entry: NodeEntry, message: HoldersMessage) -> None:
-        link = entry.link
-        if link is not None and link.features & CAN_HEAL:
-            self._peers.answer(link, message)
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -227,8 +226,7 @@ class Repairs:
             elif entry.link is None or entry.ping_sent_ms != 0:
                 waiting = True
             elif entry.link is not link:
-                repair.asked[node_id] = entry.link
-                self._peers.copy(node_id, copy, AGAIN)
+                self._send(repair, entry, copy)
                 waiting = True
         return waiting
 
