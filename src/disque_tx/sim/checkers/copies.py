@@ -18,7 +18,25 @@ _LACKING_US: Final = 30_000_000
 _SPREAD_US: Final = 3_000_000
 
 
-class CopiesMadeAgain(Checker):
+class _EachSecond(Checker):
+    """Looks at the cluster once a second, in runs in which nodes of ours are lost."""
+
+    def watch(self, run: Stage) -> None:
+        """Begin."""
+        if run.workload.losses and run.shape.bulk == "all":
+            run.world.at(_LOOK_US, lambda: self._next(run))
+
+    def _next(self, run: Stage) -> None:
+        self.look(run)
+        if not run.over:
+            run.world.at(_LOOK_US, lambda: self._next(run))
+
+    def look(self, run: Stage) -> None:
+        """A second has passed."""
+        raise NotImplementedError
+
+
+class CopiesMadeAgain(_EachSecond):
     """While no node is lost or comes back, no job lacks copies for long."""
 
     def __init__(self) -> None:
@@ -26,12 +44,7 @@ class CopiesMadeAgain(Checker):
         self._breaches: dict[bytes, str] = {}
         self._faults = 0
 
-    def watch(self, run: Stage) -> None:
-        """Look once a second."""
-        if run.workload.losses and run.shape.bulk == "all":
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def _look(self, run: Stage) -> None:
+    def look(self, run: Stage) -> None:
         now_us = run.world.now_us
         if not run.plan.all_up() or len(run.plan.history) != self._faults:
             self._faults = len(run.plan.history)
@@ -46,15 +59,13 @@ class CopiesMadeAgain(Checker):
                 self._breaches[job_id] = (
                     f"{job_id.decode('latin-1')}: lacks copies since {since_us / 1e6:.3f} s"
                 )
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs that lacked copies for too long."""
         return list(self._breaches.values())
 
 
-class EndedStaysEnded(Checker):
+class EndedStaysEnded(_EachSecond):
     """A job that was acknowledged while all nodes were up and no fault was under way, some time
     before and after, is not delivered any more, although new copies are made of jobs."""
 
@@ -62,16 +73,9 @@ class EndedStaysEnded(Checker):
         #: The seconds in which that was so.
         self._calm: set[int] = set()
 
-    def watch(self, run: Stage) -> None:
-        """Look once a second."""
-        if run.workload.losses and run.shape.bulk == "all":
-            run.world.at(_LOOK_US, lambda: self._look(run))
-
-    def _look(self, run: Stage) -> None:
+    def look(self, run: Stage) -> None:
         if run.plan.all_up() and run.plan.is_quiet:
             self._calm.add(run.world.now_us // _LOOK_US)
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._look(run))
 
     def judge(self, run: Stage) -> list[str]:
         """Deliveries of jobs that were done."""
