@@ -18,8 +18,8 @@ from disque_tx.core.adding.fanout import Fanout
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.awakening import Awakening
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.part import NEVER_MS, Part
-from disque_tx.core.base.schedule import earlier
+from disque_tx.core.base.part import Part
+from disque_tx.core.base.parts import Parts
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.acks import Acks
@@ -110,7 +110,7 @@ class Node:
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, healing=self.healing)
         shares = (self.replication, self.delivery, self.acks, self._retries)
         self._awakening = Awakening(state, *shares)
-        self._parts: list[Part] = self._in_order()
+        self._parts = Parts(self._in_order())
 
     def _in_order(self) -> list[Part]:
         """The parts of the node, in the order in which they have their turn."""
@@ -300,8 +300,7 @@ class Node:
 
     def run_due(self) -> None:
         """Do what is due by now, a bounded part of it; the rest stays due."""
-        for part in self._parts:
-            part.run_due()
+        self._parts.run_due()
         self.serve()
 
     def serve(self) -> None:
@@ -324,10 +323,7 @@ class Node:
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms: i64 = NEVER_MS
-        for part in self._parts:
-            due_ms = earlier(due_ms, part.next_due_ms())
-        return due_ms
+        return self._parts.next_due_ms()
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
@@ -342,8 +338,7 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
-        for part in self._parts:
-            part.forget_all()
+        self._parts.forget_all()
         self.waiters.watch_nothing()
         if self.pausing.unsaved:
             self.membership.changed = True

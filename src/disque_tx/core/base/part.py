@@ -24,7 +24,10 @@ class Turn:
 
 
 class Part:
-    """``Node`` has one list of its parts; a new one is entered there, in one line."""
+    """``Node`` has one list of its parts; a new one is entered there, in one line. ``next_part``:
+    which has its turn after this one (see ``parts``)."""
+
+    next_part: Part | None = None
 
     def run_due(self) -> None:
         """Do what is due by now, a bounded part of it; the rest stays due."""

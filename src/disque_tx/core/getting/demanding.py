@@ -222,12 +222,10 @@ class Demanding(Part):
         if self.receivers.unsent:
             return self._turn.now_ms
         due_ms: i64 = NEVER_MS
-        for queue_ms in self._lingering.values():
-            due_ms = queue_ms
-            break
-        for selector_ms in self._idle.values():
-            due_ms = earlier(due_ms, selector_ms)
-            break
+        if self._lingering:
+            due_ms = next(iter(self._lingering.values()))
+        if self._idle:
+            due_ms = earlier(due_ms, next(iter(self._idle.values())))
         return due_ms
 
     def run_due(self) -> None:

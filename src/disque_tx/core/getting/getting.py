@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
+from disque_tx.core.base.schedule import earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.demanding import Demanding
 from disque_tx.core.getting.federation import Federation
@@ -179,11 +180,8 @@ class Getting(Part):
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms = self.limits.next_due_ms()
-        for other_ms in (self._matching.next_due_ms(), self.pattern_demand.wanting.next_ms()):
-            if due_ms < 0 or 0 <= other_ms < due_ms:
-                due_ms = other_ms
-        return due_ms
+        due_ms = earlier(self.limits.next_due_ms(), self._matching.next_due_ms())
+        return earlier(due_ms, self.pattern_demand.wanting.next_ms())
 
     def run_due(self) -> None:
         """Look at queues that have a token again, and ask other nodes again."""

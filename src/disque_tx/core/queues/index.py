@@ -161,9 +161,9 @@ class Matching:
 
     def next_due_ms(self) -> i64:
         """When :meth:`expire` has something to do next, -1 for never."""
-        for selector in self._idle.values():
-            return selector.used_ms + IDLE_MS
-        return -1
+        if not self._idle:
+            return -1
+        return next(iter(self._idle.values())).used_ms + IDLE_MS
 
     def expire(self) -> None:
         """Forget selectors that were not in use for long."""
