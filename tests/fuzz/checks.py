@@ -31,7 +31,7 @@ from disque_tx.wire.files.tables import POLICIES
 from disque_tx.wire.files.tables import checksum as policies_checksum
 from disque_tx.wire.files.tables import parse as parse_policies
 from disque_tx.wire.files.tables import render as render_policies
-from disque_tx.wire.jobs.codec import decode_moving, decode_stored, encode_stored
+from disque_tx.wire.jobs.codec import RecordReader, decode_moving, decode_stored, encode_stored
 
 VALUE = Register(b"a*", b"ttl", b"5", 1, b"a" * 40)
 DELETION = Register(b"b c", b"x", b"", 2, b"b" * 40, 9)
@@ -172,12 +172,14 @@ def check_job(data: bytes) -> None:
         job = decode_stored(data)
     except PeerError as refused:
         try:
-            decode_moving(b"\xff" * 7 + data + b"\xff" * 200, 7, 7 + len(data))
+            decode_moving(b"\xff" * 7 + data + b"\xff" * 200, 7, 7 + len(data), RecordReader())
         except PeerError as caught:
             assert str(caught) == str(refused), (caught, refused)
             return
         raise AssertionError("refused when stored, taken in a message") from refused
-    moving, life_s, behind = decode_moving(b"\xff" * 7 + data + b"\xff", 7, 7 + len(data))
+    moving, life_s, behind = decode_moving(
+        b"\xff" * 7 + data + b"\xff", 7, 7 + len(data), RecordReader()
+    )
     stored = encode_stored(job)
     assert (life_s, behind - 7) == (job.etime_s, len(stored))
     assert job_fields(moving) == job_fields(job) == job_fields(decode_stored(stored))

@@ -29,6 +29,11 @@ INCR_DELIV: Final = 4
 
 #: Why a job is queued, in the aux of QUEUED: its RETRY was over. Originals send and see 0.
 BY_RETRY: Final = 1
+#: Added to the aux of SETACK: the sender and the receiver are the only ones that may hold the job,
+#: as far as the sender knows, and both know ``CAN_SETTLE`` (section 21.12).
+ONLY_US: Final = 0x8000_0000
+#: The aux of GOTACK in answer to that: the sender knew the job, and has forgotten it.
+FORGOTTEN: Final = 2
 
 
 @mypyc_attr(acyclic=True)
@@ -156,8 +161,8 @@ class JobSignal(Message):
     """GOTJOB, ENQUEUE, QUEUED, SETACK, WILLQUEUE, GOTACK, DELJOB, WORKING.
 
     ``aux``: ENQUEUE: delay in seconds; SETACK: how many nodes the sender knows to hold the job, 0
-    for a dummy acknowledgement; GOTACK: 1 when the sender knows the job; QUEUED: ``BY_RETRY`` when
-    its RETRY was over (originals send and see 0).
+    for a dummy acknowledgement, perhaps with ``ONLY_US``; GOTACK: 1 when the sender knows the job,
+    or ``FORGOTTEN``; QUEUED: ``BY_RETRY`` when its RETRY was over (originals send and see 0).
     """
 
     __slots__ = ("aux", "job_id")

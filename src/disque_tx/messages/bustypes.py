@@ -23,6 +23,7 @@ CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
 CAN_NAME: Final = 2048
 CAN_HEAL: Final = 4096
+CAN_SETTLE: Final = 8192
 ALL_FEATURES: Final = (
     CAN_TABLES
     | CAN_BULK
@@ -35,6 +36,7 @@ ALL_FEATURES: Final = (
     | CAN_DEMAND
     | CAN_NAME
     | CAN_HEAL
+    | CAN_SETTLE
 )
 
 # The types of the original (section 3).

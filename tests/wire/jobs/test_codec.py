@@ -15,6 +15,7 @@ from disque_tx.errors import PeerError
 from disque_tx.messages.records import DELIVERED, JobRecord
 from disque_tx.wire.files.aof import LogDecoder
 from disque_tx.wire.jobs.codec import (
+    RecordReader,
     decode_moving,
     decode_stored,
     encode_moving,
@@ -181,8 +182,8 @@ class MovingTests(NearlyValidCase):
         seconds."""
         data = b"before" + self.moving(1) + self.moving(2**32 - 1, nodes=1) + b"behind"
         end = len(data) - 6
-        first, first_life_s, at = decode_moving(data, 6, end)
-        second, second_life_s, behind = decode_moving(data, at, end)
+        first, first_life_s, at = decode_moving(data, 6, end, RecordReader())
+        second, second_life_s, behind = decode_moving(data, at, end, RecordReader())
         self.assertEqual((1, 2**32 - 1, end), (first_life_s, second_life_s, behind))
         self.assertEqual((2, 1), (len(first.nodes), len(second.nodes)))
         wanted = record()
@@ -193,7 +194,7 @@ class MovingTests(NearlyValidCase):
         """Bytes after the jobs are never read as a part of the last one."""
         data = self.moving()
         for end in range(len(data)):
-            self.assertRaises(PeerError, decode_moving, data, 0, end)
+            self.assertRaises(PeerError, decode_moving, data, 0, end, RecordReader())
 
     def test_anything(self) -> None:
         """The same holds in the middle of a message, and the next job starts where this one
@@ -201,9 +202,9 @@ class MovingTests(NearlyValidCase):
         for data, refusal, wanted in self.records("moving", 2_000):
             whole, end = b"before" + data + b"behind", 6 + len(data)
             if refusal:
-                self.assertRaises(PeerError, decode_moving, whole, 6, end)
+                self.assertRaises(PeerError, decode_moving, whole, 6, end, RecordReader())
                 continue
-            job, life_s, behind = decode_moving(whole, 6, end)
+            job, life_s, behind = decode_moving(whole, 6, end, RecordReader())
             job.etime_s = life_s
             self.assertEqual(wanted, fields(job), data)
             self.assertEqual(6 + 4 + int.from_bytes(data[:4], "little"), behind)

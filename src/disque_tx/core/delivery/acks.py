@@ -17,6 +17,7 @@
 8. While the node that made the job cannot be reached, the others get to know, too: the job may have
    a key (see ``keys``).
 9. A node to which this one just gave the job is notified in any case (see ``handovers``).
+10. Two holders of which one gave the job to the other need less (see ``settling``).
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from typing import Final
 from mypy_extensions import i64, u8
 
 from disque_tx.core.delivery.delivery import Delivery, worked_ms
+from disque_tx.core.delivery.settling import Settling
 from disque_tx.core.jobs.job import Job, life_minutes, may_repeat
 from disque_tx.core.queues.endings import ACKNOWLEDGED, MOVED
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
-from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.bus import ONLY_US, JobSignal
 from disque_tx.messages.bustypes import DELJOB, GOTACK, SETACK
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL
@@ -57,6 +59,7 @@ class Acks:
         self._handovers = state.handovers
         self._endings = state.endings
         self._keys_by_job = state.keys_by_job
+        self._settling = Settling(state, delivery)
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -181,6 +184,8 @@ class Acks:
         """Send SETACK to all that did not confirm; forget the job when none is left."""
         if job.gc_retry < _ATTEMPTS_MAX:
             job.gc_retry = u8(i64(job.gc_retry) + 1)
+        if self._settling.begin(job):
+            return
         missing = self._missing(job)
         if not missing:
             self._delivery.remove(job)
@@ -250,6 +255,10 @@ class Acks:
         """SETACK: the sender knows that the job is done; ``aux``: how many holders it knows
         (section 7.9)."""
         job = self._jobs.get(job_id)
+        if aux & ONLY_US:
+            aux &= ~ONLY_US
+            if job is not None and self._settling.requested(sender, job, job_id):
+                return
         if job is None:
             if job_id[2:10] == self._membership.myself.id[:8]:
                 # This node made it, and has forgotten it: no end of the job has freed its key.
@@ -270,7 +279,7 @@ class Acks:
         if not fewer or (news and len(job.nodes) > job.repl):
             self.attempt(job)
         elif news:
-            self._handovers.done(job, self._turn.now_ms)
+            self._handovers.done(job_id, self._turn.now_ms)
 
     def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
         self._peers.signal(sender.id, GOTACK, job_id, 1 if known else 0)
@@ -281,6 +290,9 @@ class Acks:
         job = self._jobs.get(job_id)
         if job is None or job.state != ACKED:
             return
+        if self._settling.is_settled(sender, job, aux):
+            self._delivery.remove(job)
+            return
         holds = self._holds(job)
         known = aux != 0
         if not holds and known:
@@ -288,13 +300,16 @@ class Acks:
             return
         if holds and known and sender.id not in job.nodes:
             self._jobs.set_holders(job, (*job.nodes, sender.id))
-        if job.confirmed is None:
-            job.confirmed = {self._membership.myself.id}
-        job.confirmed.add(sender.id)
+        self._note_confirmed(job, sender.id)
         if not self._missing(job):
             if holds:
                 self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
+
+    def _note_confirmed(self, job: Job, node_id: bytes) -> None:
+        if job.confirmed is None:
+            job.confirmed = {self._membership.myself.id}
+        job.confirmed.add(node_id)
 
     def deleted(self, sender: NodeEntry, job_id: bytes) -> None:
         """DELJOB: the sender forgets the job, and so does this node, but not before all
@@ -302,12 +317,11 @@ class Acks:
         job = self._jobs.get(job_id)
         if job is None:
             return
-        confirmed = job.confirmed
-        if job.state == ACKED and confirmed is not None:
-            confirmed.add(sender.id)
+        if job.state == ACKED and (job.gc_retry > 0 or job.confirmed is not None):
+            self._note_confirmed(job, sender.id)
             if self._missing(job):
                 return
-        self._handovers.done(job, self._turn.now_ms)
+        self._handovers.done(job_id, self._turn.now_ms)
         if job.held:
             self._endings.will_end(job, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)

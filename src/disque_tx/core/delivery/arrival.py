@@ -30,9 +30,20 @@ class Arrivals:
         self._membership = state.membership
         self._delivery = delivery
         self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+        # The list that was looked for last, and what was found: those of one message are one.
+        self._last: tuple[bytes, ...] = ()
+        self._last_shared: tuple[bytes, ...] = ()
 
     def job(self, record: JobRecord, life_s: i64) -> Job:
         """The job, active and registered nowhere."""
+        job = self.about_to_be_queued(record, life_s)
+        if job.retry_s > 0:
+            job.flags |= BCAST_WILLQUEUE
+            job.qtime_ms = self._delivery.requeue_ms(job, self._turn.now_ms) + job.delay_s * 1000
+        return job
+
+    def about_to_be_queued(self, record: JobRecord, life_s: i64) -> Job:
+        """The job, active and registered nowhere, and without a requeue time."""
         now_ms = self._turn.now_ms
         queue = self._queues.get(record.queue)
         job = Job(
@@ -52,13 +63,16 @@ class Arrivals:
         job.deliveries = record.deliveries
         job.expire_ms = now_ms + life_s * 1000
         job.life_ms = whole_life_s(job.id, life_s) * 1000
-        if job.retry_s > 0:
-            job.flags |= BCAST_WILLQUEUE
-            job.qtime_ms = self._delivery.requeue_ms(job, now_ms) + job.delay_s * 1000
         return job
 
     def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """The one tuple that all jobs with these holders use."""
+        if nodes is not self._last:
+            self._last_shared = self._shared(nodes)
+            self._last = nodes
+        return self._last_shared
+
+    def _shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
         known = self._lists.get(nodes)
         if known is not None:
             return known

@@ -45,15 +45,27 @@ _LATER_MS: Final = 2_000
 
 class Parcel:
     """Jobs for one node. ``size``: bytes of bodies. ``moved``: those that are not kept here.
-    ``mflags``: flags of the message."""
+    ``mflags``: flags of the message. ``holders``: of the last job before it was given;
+    ``holders_then``: with the receiver, which most jobs share."""
 
-    __slots__ = ("jobs", "lives_s", "mflags", "moved", "receiver", "size")
+    __slots__ = (
+        "holders",
+        "holders_then",
+        "jobs",
+        "lives_s",
+        "mflags",
+        "moved",
+        "receiver",
+        "size",
+    )
 
     def __init__(self, receiver: NodeEntry) -> None:
         self.receiver: NodeEntry = receiver
         self.jobs: list[JobRecord] = []
         self.lives_s: list[int] = []
         self.moved: list[Job] = []
+        self.holders: tuple[bytes, ...] = ()
+        self.holders_then: tuple[bytes, ...] = (receiver.id,)
         self.size: i64 = 0
         self.mflags: i64 = 0
 
@@ -195,8 +207,13 @@ class Federation(Part):
         if job.retry_s == 0:
             parcel.moved.append(job)
         else:
-            self._jobs.merge_holders(job, (receiver,))
-            self.handovers.note(job, receiver, now_ms)
+            if job.nodes is not parcel.holders:
+                parcel.holders = job.nodes
+                self._jobs.merge_holders(job, (receiver,))
+                parcel.holders_then = job.nodes
+            else:
+                self._jobs.set_holders(job, parcel.holders_then)
+            self.handovers.note(job.id, receiver, now_ms)
         if self._outbox.events is not None:
             self._outbox.events.moved(events.EXPORTED, job, receiver)
         parcel.jobs.append(job)
@@ -222,38 +239,57 @@ class Federation(Part):
         first = self._received.first(message)
         for place in range(len(message.jobs)):
             record = message.jobs[place]
-            if message.mflags & DEMANDED and valid_id(record.id):
+            job_id = record.id
+            if not valid_id(job_id):
+                continue
+            if message.mflags & DEMANDED:
                 more = message.mflags & MORE != 0
                 wanted = self._queues.obtain(record.queue, now_ms)
                 self._demanding.arrived(wanted, sender.id, record.body_bytes, more)
-            if not valid_id(record.id) or (record.retry_s == 0 and not first):
+            if record.retry_s == 0 and not first:
                 continue
-            job = self._jobs.get(record.id)
-            fresh = job is None
+            job = self._jobs.get(job_id)
             if job is not None and job.state == ACKED:
                 self._acks.send_setack(job, sender.id)
                 continue
             if late and record.retry_s > 0:
                 continue
             if job is None:
-                job = self._arrivals.job(record, message.lives_s[place])
+                job = self._arrivals.about_to_be_queued(record, message.lives_s[place])
+                taken = self._take_new(job, sender.id)
                 self._jobs.add(job)
+                self._jobs.record(job)
             else:
                 self._jobs.merge_holders(job, record.nodes)
                 self._delivery.merge_counters(job, record)
-            if self._take(job, sender.id):
-                queue = self._queues.obtain(job.queue, now_ms)
-                if not message.mflags & RETURNED:
-                    if queue.imports is None:
-                        queue.imports = QueueDemand(now_ms)
-                    queue.imports.note(sender.id, now_ms)
-                if self._matching.active:
-                    self._matching.note_giver(queue, sender.id)
-            if fresh:
-                self._jobs.record(job)
+                taken = self._take(job, sender.id)
+            if taken:
+                self._note_giver(job.queue, sender.id, message.mflags & RETURNED != 0)
+
+    def _note_giver(self, name: bytes, giver: bytes, returned: bool) -> None:
+        """A node gave a job of this queue, or gave it back."""
+        now_ms = self._turn.now_ms
+        queue = self._queues.obtain(name, now_ms)
+        if not returned:
+            if queue.imports is None:
+                queue.imports = QueueDemand(now_ms)
+            queue.imports.note(giver, now_ms)
+        if self._matching.active:
+            self._matching.note_giver(queue, giver)
+
+    def _take_new(self, job: Job, giver: bytes) -> bool:
+        """Queue a job that was given and is not registered yet."""
+        if not self._delivery.may_queue(job):
+            return False
+        events_sink = self._outbox.events
+        if events_sink is not None:
+            events_sink.moved(events.IMPORTED, job, giver)
+            events_sink.job(events.QUEUED, job, events.BY_IMPORT, 0, -1)
+        self._delivery.first_queueing(job)
+        return True
 
     def _take(self, job: Job, giver: bytes) -> bool:
-        """Queue a job that was given; nothing is counted as a delivery."""
+        """Queue a job that is known here; nothing is counted as a delivery."""
         if job.state != ACTIVE or job.backoff:
             return False
         job.held = False

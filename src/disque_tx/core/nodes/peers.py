@@ -64,6 +64,14 @@ class Peers:
         link = entry.link if entry is not None else None
         return link is not None and link.features != 0
 
+    def knows(self, node_id: bytes, feature: i64) -> bool:
+        """Whether a node that should be reached has this feature, and so has this one."""
+        entry = self._membership.nodes.get(node_id)
+        if entry is None or failing(entry):
+            return False
+        link = entry.link
+        return link is not None and link.features & self._membership.features & feature != 0
+
     def answer(self, link: Link, message: Message) -> None:
         """Send a message on ``link``, whichever node is at the other end."""
         membership = self._membership

@@ -19,6 +19,7 @@ from disque_tx.messages.bustypes import (
     CAN_MATCH,
     CAN_QUERY,
     CAN_REPAIR,
+    CAN_SETTLE,
     CAN_TABLES,
 )
 from disque_tx.sim.faults.plan import FaultPlan
@@ -78,7 +79,7 @@ class Stage:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
-        own_features |= CAN_DEMAND | CAN_HEAL
+        own_features |= CAN_DEMAND | CAN_HEAL | CAN_SETTLE
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS

@@ -41,7 +41,7 @@ from disque_tx.messages.bustypes import (
 )
 from disque_tx.messages.records import JOB_ID_LENGTH, NODE_ID_LENGTH, JobRecord
 from disque_tx.wire.bus.header import clean_ip, ip_field, sized
-from disque_tx.wire.jobs.codec import decode_moving, encode_moving
+from disque_tx.wire.jobs.codec import RecordReader, decode_moving, encode_moving
 
 #: Bytes of a body: job ID and aux; one gossip entry; two numbers in front of what they announce.
 SIGNAL_BYTES: Final = 44
@@ -162,9 +162,10 @@ def _read_jobs(number: i64, announced: i64, data: bytes, at: i64, end: i64) -> J
     jobs: list[JobRecord] = []
     lives_s: list[int] = []
     damage = ""
+    records = RecordReader()
     try:
         while len(jobs) < announced:
-            job, life_s, at = decode_moving(data, at, end)
+            job, life_s, at = decode_moving(data, at, end, records)
             jobs.append(job)
             lives_s.append(life_s)
     except PeerError as error:

@@ -133,14 +133,17 @@ def decode_stored(data: bytes) -> JobRecord:
     return RecordReader().read(data, 0)
 
 
-def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
-    """The job that starts at ``at`` of a message whose jobs end at ``end``.
+def decode_moving(
+    data: bytes, at: i64, end: i64, records: RecordReader
+) -> tuple[JobRecord, i64, i64]:
+    """The job that starts at ``at`` of a message whose jobs end at ``end``. ``records``: reads all
+    jobs of one message.
 
     Returns the job, without an expiry, the seconds it has left, and where the next one starts.
     Raises ``PeerError`` when lengths and content disagree.
     """
     behind = record_end(data, at, end)
-    job = RecordReader().read(data, at)
+    job = records.read(data, at)
     life_s = job.etime_s
     job.etime_s = 0
     return job, life_s, behind
