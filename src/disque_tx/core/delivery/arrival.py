@@ -36,20 +36,23 @@ class Arrivals:
 
     def job(self, record: JobRecord, life_s: i64) -> Job:
         """The job, active and registered nowhere."""
-        job = self.about_to_be_queued(record, life_s)
+        job = self.about_to_be_queued(record, record.id, life_s)
+        queue = self._queues.get(record.queue)
+        if queue is not None:
+            job.queue = queue.name
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
             job.qtime_ms = self._delivery.requeue_ms(job, self._turn.now_ms) + job.delay_s * 1000
         return job
 
-    def about_to_be_queued(self, record: JobRecord, life_s: i64) -> Job:
-        """The job, active and registered nowhere, and without a requeue time."""
+    def about_to_be_queued(self, record: JobRecord, job_id: bytes, life_s: i64) -> Job:
+        """The job, with the ID of the record, active and registered nowhere. Its requeue time and
+        the one name of its queue are still missing: it gets both in the queue."""
         now_ms = self._turn.now_ms
-        queue = self._queues.get(record.queue)
         job = Job(
-            record.id,
-            record.queue if queue is None else queue.name,
-            record.body,
+            job_id,
+            record.queue,
+            b"",
             self.shared(record.nodes),
             record.ctime,
             min(self._turn.wall_us // 1_000_000 + life_s, SECONDS_MAX),
@@ -57,12 +60,13 @@ class Arrivals:
             retry_s=record.retry_s,
             repl=i64(record.repl),
         )
+        job.data = record.data  # with the body
         job.state = ACTIVE
         job.flags = (record.flags & ~BCAST_WILLQUEUE) | BCAST_QUEUED
         job.nacks = record.nacks
         job.deliveries = record.deliveries
         job.expire_ms = now_ms + life_s * 1000
-        job.life_ms = whole_life_s(job.id, life_s) * 1000
+        job.life_ms = whole_life_s(job_id, life_s) * 1000
         return job
 
     def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:

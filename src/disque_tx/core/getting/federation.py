@@ -237,6 +237,9 @@ class Federation(Part):
         """YOURJOBS: queue what came; if ``late``, only what its sender did not keep."""
         now_ms = self._turn.now_ms
         first = self._received.first(message)
+        # Of the last job of a demand; most of one message are of few queues.
+        queue: Queue | None = None
+        name = b""
         for place in range(len(message.jobs)):
             record = message.jobs[place]
             job_id = record.id
@@ -244,8 +247,10 @@ class Federation(Part):
                 continue
             if message.mflags & DEMANDED:
                 more = message.mflags & MORE != 0
-                wanted = self._queues.obtain(record.queue, now_ms)
-                self._demanding.arrived(wanted, sender.id, record.body_bytes, more)
+                if queue is None or name is not record.queue:
+                    name = record.queue
+                    queue = self._queues.obtain(name, now_ms)
+                self._demanding.arrived(queue, sender.id, record.body_bytes, more)
             if record.retry_s == 0 and not first:
                 continue
             job = self._jobs.get(job_id)
@@ -255,7 +260,8 @@ class Federation(Part):
             if late and record.retry_s > 0:
                 continue
             if job is None:
-                job = self._arrivals.about_to_be_queued(record, message.lives_s[place])
+                left_s = message.lives_s[place]
+                job = self._arrivals.about_to_be_queued(record, job_id, left_s)
                 taken = self._take_new(job, sender.id)
                 self._jobs.add(job)
                 self._jobs.record(job)
@@ -264,12 +270,14 @@ class Federation(Part):
                 self._delivery.merge_counters(job, record)
                 taken = self._take(job, sender.id)
             if taken:
-                self._note_giver(job.queue, sender.id, message.mflags & RETURNED != 0)
+                taking = queue
+                if taking is None or taking.name is not job.queue:
+                    taking = self._queues.obtain(job.queue, now_ms)
+                self._note_giver(taking, sender.id, message.mflags & RETURNED != 0)
 
-    def _note_giver(self, name: bytes, giver: bytes, returned: bool) -> None:
+    def _note_giver(self, queue: Queue, giver: bytes, returned: bool) -> None:
         """A node gave a job of this queue, or gave it back."""
         now_ms = self._turn.now_ms
-        queue = self._queues.obtain(name, now_ms)
         if not returned:
             if queue.imports is None:
                 queue.imports = QueueDemand(now_ms)
