@@ -101,6 +101,36 @@ class Cluster:
             node.stop()
 
 
+class RoundRobin:
+    """A proxy in front of nodes, which gives each new connection to the next one. Its processor
+    time is not that of the nodes."""
+
+    kind = "disque"
+
+    def __init__(self, folder: Path, nodes: Cluster) -> None:
+        program = folder / "roundrobin"
+        source = Path(__file__).with_name("roundrobin.c")
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        self.port = free_port()
+        self.cpu_s = nodes.cpu_s
+        ports = [str(node.port) for node in nodes.nodes]
+        self._process = subprocess.Popen([str(program), str(self.port), *ports])
+        deadline_s = time.monotonic() + _START_S
+        while not self._listens():
+            if time.monotonic() > deadline_s:
+                raise SystemExit("the proxy did not start")
+            time.sleep(0.01)
+
+    def _listens(self) -> bool:
+        with socket.socket() as sock:
+            return sock.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait()
+
+
 def disque(python: str, folder: Path, *options: str) -> Server:
     """Our daemon, of the version that is installed for the interpreter ``python``."""
     port = free_port()

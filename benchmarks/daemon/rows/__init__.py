@@ -21,6 +21,7 @@ from benchmarks.daemon.rows import (
     nodes,
     policies,
     processes,
+    proxy,
     queues,
     redelivery,
     start,
@@ -54,6 +55,8 @@ ROWS: Final[dict[str, Callable[[Bench], None]]] = {
     "backlog": backlog.backlog,
     "memory3": backlog.with_copies,
     "processes": processes.two,
+    "processes-flow": processes.flow,
+    "proxy": proxy.round_robin,
     "start": start.start,
 }
 """Every row by the name that ``--only`` takes."""
