@@ -30,7 +30,7 @@ INCR_DELIV: Final = 4
 #: Why a job is queued, in the aux of QUEUED: its RETRY was over. Originals send and see 0.
 BY_RETRY: Final = 1
 #: Added to the aux of SETACK: the sender and the receiver are the only ones that may hold the job,
-#: as far as the sender knows, and both know ``CAN_SETTLE`` (section 21.12).
+#: as far as the sender knows, and both know ``CAN_SETTLE`` (section 21.13).
 ONLY_US: Final = 0x8000_0000
 #: The aux of GOTACK in answer to that: the sender knew the job, and has forgotten it.
 FORGOTTEN: Final = 2

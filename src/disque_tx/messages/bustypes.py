@@ -23,7 +23,7 @@ CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
 CAN_NAME: Final = 2048
 CAN_HEAL: Final = 4096
-CAN_SETTLE: Final = 8192
+CAN_SETTLE: Final = 16384
 ALL_FEATURES: Final = (
     CAN_TABLES
     | CAN_BULK

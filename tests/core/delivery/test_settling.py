@@ -1,4 +1,4 @@
-"""The end of jobs that two nodes hold (cluster protocol, section 21.12)."""
+"""The end of jobs that two nodes hold (cluster protocol, section 21.13)."""
 
 from __future__ import annotations
 

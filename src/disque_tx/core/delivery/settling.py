@@ -1,5 +1,5 @@
 """The end of a job that two nodes hold, one of which gave it to the other (cluster protocol,
-section 21.12).
+section 21.13).
 
 A job that was added with one copy, and went to a client at another node, has two holders: the node
 that gave it keeps its copy for the case that the other one is lost. When the client acknowledges
