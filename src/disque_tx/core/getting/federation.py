@@ -187,10 +187,15 @@ class Federation(Part):
 
     def pack(self, parcel: Parcel, queue: Queue) -> bool:
         """Put the next job of a queue into a parcel; ``False`` if there is none."""
-        now_ms = self._turn.now_ms
         job = self._delivery.fetch(queue)
         if job is None:
             return False
+        self.put(parcel, job)
+        return True
+
+    def put(self, parcel: Parcel, job: Job) -> None:
+        """Put a job, which is in no queue any more, into a parcel."""
+        now_ms = self._turn.now_ms
         receiver = parcel.receiver.id
         if job.retry_s == 0:
             parcel.moved.append(job)
@@ -202,7 +207,6 @@ class Federation(Part):
         parcel.jobs.append(job)
         parcel.lives_s.append(life_s(job, now_ms))
         parcel.size += job.body_bytes
-        return True
 
     def send(self, parcel: Parcel) -> None:
         """Send a parcel, if there is anything in it."""
