@@ -334,6 +334,7 @@ class Node:
         if self.membership.identity.suspended:
             self._unblocking.waiting_for_jobs(identity_conflict_error(), DUE_PER_TURN)
         elif self.membership.leaving:
+            self.evacuation.resume()
             self._unblocking.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:

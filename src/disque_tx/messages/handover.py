@@ -19,6 +19,10 @@ ANSWER: Final = 1
 RELEASE: Final = 2
 FULL: Final = 4
 
+#: Message flag of YOURJOBS: the sender leaves, and the jobs wait in the receiver's queue. Originals
+#: ignore it.
+HANDED_OVER: Final = 128
+
 # What is asked about a job.
 KEEP: Final = 0  # whether the receiver has a copy
 DELAY: Final = 1  # also: it queues the job when the rest of DELAY is over

@@ -46,6 +46,17 @@ class QueuedTests(LeaveCase):
         self.until_empty(0)
         self.assertEqual(50, sum(self.length(at) for at in (1, 2, 3)))
 
+    def test_not_queued_twice(self) -> None:
+        """A job that moved is not queued by another holder when its RETRY is over there, although
+        it waits in its new queue for longer."""
+        for _ in range(20):
+            self.add_job(0, replicate=2, retry_s=5)
+        self.evacuate(0)
+        self.until_empty(0)
+        for _ in range(12):
+            self.pass_ms(1_000)
+            self.assertEqual(20, sum(self.length(at) for at in (1, 2, 3)))
+
     def test_where_clients_wait(self) -> None:
         """A client that waits at another node gets a job of the leaving node at once."""
         client = self.wait(2)

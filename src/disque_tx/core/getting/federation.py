@@ -31,6 +31,7 @@ from disque_tx.messages import events
 from disque_tx.messages.bus import JobsMessage, QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS, YOURJOBS
 from disque_tx.messages.demands import DEMANDED, MORE, RETURNED
+from disque_tx.messages.handover import HANDED_OVER
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
 
@@ -246,6 +247,8 @@ class Federation(Part):
                 self._jobs.merge_holders(job, record.nodes)
                 self._delivery.merge_counters(job, record)
             if self._take(job, sender.id):
+                if message.mflags & HANDED_OVER and len(job.nodes) > 2:
+                    self._delivery.send_queued(job, 0)  # it may wait here for longer than RETRY
                 queue = self._queues.obtain(job.queue, now_ms)
                 if not message.mflags & RETURNED:
                     if queue.imports is None:

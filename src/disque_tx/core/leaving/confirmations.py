@@ -120,8 +120,9 @@ class Confirmations:
                 self._asked.setdefault(entry.id, []).append(HandoverEntry(job.id, mine, left_ms))
             else:
                 self._peers.copy(entry.id, JobCopy(job, life_s(job, self._turn.now_ms)), 0)
+        if job.id not in self.pending:
+            self.size += job.body_bytes
         self.pending[job.id] = asked
-        self.size += job.body_bytes
 
     def send(self) -> None:
         """Send what was asked, and what was dropped."""

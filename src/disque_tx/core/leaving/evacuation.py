@@ -83,7 +83,7 @@ class Evacuation(Part):
         )
         self._takeovers = takeovers
         self._begun_ms: i64 = 0
-        #: Jobs that were left at the end of the last walk, and how many had been got rid of by then.
+        #: Jobs that were left at the end of the last walk, and how many were gone by then.
         self._left: i64 = 0
         self._left_at: i64 = 0
         self._next_ms: i64 = NEVER_MS
@@ -126,9 +126,15 @@ class Evacuation(Part):
         self._begun_ms = self._turn.now_ms
         self.obstacle = NOTHING
         self.confirmations.begin()
+        self.healing.queued_move = True
         self._left = max(1, len(self._jobs))
         self._left_at = 0
         self._begin_walk(self._turn.now_ms)
+
+    def resume(self) -> None:
+        """This node is leaving, perhaps since before it was started."""
+        if self.automatic:
+            self.begin()
 
     def call_off(self) -> None:
         """Keep what is still here."""
@@ -137,6 +143,7 @@ class Evacuation(Part):
         self.obstacle = NOTHING
         self._next_ms = NEVER_MS
         self.confirmations.clear()
+        self.healing.queued_move = False
 
     def next_due_ms(self) -> i64:
         if not self.active:

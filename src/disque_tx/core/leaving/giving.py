@@ -54,6 +54,7 @@ class Giving:
         self.moving = Moving(state, delivery, federation, healing.shortages)
         self._turn = state.turn
         self._jobs = state.jobs
+        self._queues = state.queues
         self._peers = state.peers
         self._endings = state.endings
         self._delivery = delivery
@@ -69,18 +70,22 @@ class Giving:
         self.moving.begin_part()
 
     def queued(self, job: Job) -> None:
-        """A queued job goes to another node."""
-        receiver = self.moving.receiver(job)
-        if receiver is None or self._is_busy(job):
+        """There is a job in a queue: the oldest one there goes to another node."""
+        queue = self._queues.get(job.queue)
+        oldest = queue.jobs.first() if queue is not None else None
+        if queue is None or oldest is None or self._is_busy(oldest):
+            return
+        receiver = self.moving.receiver(oldest)
+        moved = self.moving.move(queue, receiver) if receiver is not None else None
+        if moved is None:
             return
         self.moved += 1
-        self.moving.move(job, receiver)
-        if job.retry_s == 0:
+        if moved.retry_s == 0:
             self._confirmations.count()
             return
-        holders = self.moving.confirming(job, receiver)
+        holders = self.moving.confirming(moved, receiver)
         if holders:
-            self._confirmations.ask(job, holders)
+            self._confirmations.ask(moved, holders)
 
     def delayed_once(self, job: Job) -> None:
         """A job with RETRY 0 that waits for its DELAY goes to another node, which waits on."""

@@ -19,9 +19,10 @@ from disque_tx.core.getting.supplying import is_silent
 from disque_tx.core.healing.lostnodes import ALIVE
 from disque_tx.core.healing.shortages import Shortages
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.queues.queues import Queue
 from disque_tx.core.state.state import State
+from disque_tx.messages.handover import HANDED_OVER
 from disque_tx.messages.nodes import FAIL, PFAIL, NodeEntry
-from disque_tx.messages.records import DELIVERED
 
 #: For how long a node that is short of memory is left out.
 _FULL_MS: Final = 5_000
@@ -123,17 +124,21 @@ class Moving:
                     return other
         return self.able[self._next % size]
 
-    def move(self, job: Job, receiver: NodeEntry) -> None:
-        """Take a job out of its queue, and send it in the next parcel."""
+    def move(self, queue: Queue, receiver: NodeEntry) -> Job | None:
+        """Take the oldest job out of a queue, and send it in the next parcel; ``None`` if there was
+        none that is still alive."""
+        job = self._delivery.fetch(queue)
+        if job is None:
+            return None
         parcel = self._parcels.get(receiver.id)
         if parcel is None:
             parcel = self._parcels[receiver.id] = Parcel(receiver)
-        self._delivery.dequeue(job)
-        job.flags |= DELIVERED
+            parcel.mflags = HANDED_OVER
         self._federation.put(parcel, job)
         if len(parcel.jobs) >= JOBS_MAX or parcel.size >= BYTES_MAX:
             del self._parcels[receiver.id]
             self._federation.send(parcel)
+        return job
 
     def send(self) -> None:
         """Send the jobs that have been taken out of their queues."""

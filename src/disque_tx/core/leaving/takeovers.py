@@ -21,7 +21,7 @@ from disque_tx.messages.handover import (
     HandoverMessage,
 )
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, WAIT_REPL
+from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, WAIT_REPL
 
 
 class Takeovers:
@@ -78,7 +78,11 @@ class Takeovers:
         about jobs that it does not know any more."""
         for entry in message.entries:
             job = self._jobs.get(entry.job_id)
-            if job is not None and (job.state == ACTIVE or job.state == QUEUED):
+            if job is None or job.state == WAIT_REPL:
+                continue
+            if job.state == ACKED:
+                self._acks.confirmed(sender, job.id, 0)
+            else:
                 self.remove_holder(job, sender.id)
 
     def remove_holder(self, job: Job, node_id: bytes) -> None:
