@@ -85,6 +85,7 @@ class Inbox:
         pattern_demand: PatternDemand,
         overview: QueueQueries,
         supplying: Supplying,
+        *,
         keys: Keys,
         evacuation: Evacuation,
     ) -> None:

@@ -112,7 +112,7 @@ class Node:
         self.getting = Getting(state, self.delivery, self.federation, self.demanding)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
         parts = (holders, self.getting.pattern_demand, self.queue_queries, self.supplying)
-        self._inbox = Inbox(state, self.cluster, *parts, self.keys, self.evacuation)
+        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, evacuation=self.evacuation)
         shares = (self.replication, self.delivery, self.acks, self._retries)
         self._awakening = Awakening(state, *shares)
         self._parts: list[Part] = self._in_order()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from disque_tx.core.healing.healing import NO_NODE
 from disque_tx.core.leaving.evacuation import CLIENTS, COPIES
 from disque_tx.messages.bustypes import HANDOVER, OWN_TYPES
-from disque_tx.messages.handover import ANSWER, HELD, HandoverEntry, HandoverMessage
+from disque_tx.messages.handover import (
+    ANSWER,
+    HELD,
+    KEEP,
+    RELEASE,
+    HandoverEntry,
+    HandoverMessage,
+)
+from tests.core.healing.healbench import AFTER_MS
 from tests.core.leaving.leavebench import LeaveCase
 
 
@@ -162,6 +170,32 @@ class OtherTests(LeaveCase):
         self.until_empty(0, 120_000)
         self.stopped_for_good(0)
         self.assertEqual([], self.holders(job_id))
+
+    def test_acknowledged_with_a_lost_holder(self) -> None:
+        """An acknowledgement that only a lost node did not confirm does not keep the node: nobody
+        could be notified by it."""
+        job_id = self.add_job(0, replicate=3)
+        lost = self.other_holder(0, job_id)
+        self.kill(lost)
+        self.flow.nodes[0].acknowledge([job_id])
+        self.evacuate(0)
+        self.pass_ms(AFTER_MS - 4_000)
+        self.assertEqual(1, self.left(0))
+        self.until_empty(0)
+
+    def test_acknowledged_elsewhere(self) -> None:
+        """Another holder that collects confirmations does not wait for one from a node that has
+        dropped its copy meanwhile."""
+        job_id = self.add_job(1, replicate=2)
+        keeper = self.other_holder(1, job_id)
+        self.hold_back(1, keeper, True)
+        self.flow.nodes[1].acknowledge([job_id])
+        self.flow.settle()
+        self.assertIsNotNone(self.flow.nodes[1].jobs.get(job_id))
+        message = HandoverMessage(1, [HandoverEntry(job_id, KEEP)], RELEASE)
+        message.sender = self.flow.ids[keeper]
+        self.flow.nodes[1].receive(self.flow.links[(keeper, 1)], message)
+        self.assertIsNone(self.flow.nodes[1].jobs.get(job_id))
 
 
 class ClusterTests(LeaveCase):

@@ -167,7 +167,7 @@ class Confirmations:
             self._release(asked)
 
     def _not_held(self, asked: Confirmation, sender: NodeEntry) -> None:
-        """The sender has no copy: it is no holder, and another one has to be asked."""
+        """The sender has no copy: another holder has to be asked."""
         self._end(asked)
         job = asked.job
         if self._jobs.get(job.id) is job and job.state == ACTIVE:

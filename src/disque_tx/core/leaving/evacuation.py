@@ -8,7 +8,7 @@ The node goes through all its jobs, a part at a time, again and again:
    What this node alone waits for, the end of a DELAY or of a backoff, another holder takes over.
 3. As soon as as many other nodes as REPLICATE says have confirmed a copy, this node drops its own.
 4. Jobs in flight at clients of this node stay until these end them, or RETRY is over, and
-   acknowledgements until all holders have confirmed them.
+   acknowledgements until all holders have confirmed them that are not lost.
 5. Jobs with RETRY 0 move as they do whenever clients elsewhere wait for them: once, without a
    confirmation. Those that were delivered do not count.
 """
@@ -24,6 +24,7 @@ from disque_tx.core.base.schedule import earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.healing.healing import NO_NODE, NOTHING, Healing
+from disque_tx.core.healing.lostnodes import LOST
 from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, Job
 from disque_tx.core.leaving.confirmations import Confirmations
 from disque_tx.core.leaving.giving import Giving
@@ -245,8 +246,9 @@ class Evacuation(Part):
             self._found += 1
             self._giving.queued(job)
         elif job.state == ACKED:
-            self._found += 1
-            self._acked += 1
+            if not self._takeovers.acks.give_up(job, self._is_lost):
+                self._found += 1
+                self._acked += 1
         elif job.state == WAIT_REPL:
             self._found += 1
         elif job.retry_s == 0:
@@ -259,6 +261,9 @@ class Evacuation(Part):
                 self._in_flight += 1
             else:
                 self._giving.other(job)
+
+    def _is_lost(self, node_id: bytes) -> bool:
+        return self.healing.nodes.status(node_id) == LOST
 
     def _is_abandoned(self, job: Job) -> bool:
         """Whether only PAUSE keeps a job, that no client ended in time, from being queued again."""

@@ -70,7 +70,7 @@ class Giving:
         self.moving.begin_part()
 
     def queued(self, job: Job) -> None:
-        """There is a job in a queue: the oldest one there goes to another node."""
+        """A job is in a queue: the oldest job there goes to another node."""
         queue = self._queues.get(job.queue)
         oldest = queue.jobs.first() if queue is not None else None
         if queue is None or oldest is None or self._is_busy(oldest):

@@ -25,7 +25,7 @@ from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, W
 
 
 class Takeovers:
-    """Answers HANDOVER."""
+    """Answers HANDOVER. ``acks``: the part for acknowledgements."""
 
     def __init__(self, state: State, arrivals: Arrivals, backoff: RetryBackoff, acks: Acks) -> None:
         self._turn = state.turn
@@ -35,7 +35,7 @@ class Takeovers:
         self._membership = state.membership
         self._arrivals = arrivals
         self._backoff = backoff
-        self._acks = acks
+        self.acks = acks
 
     def asked(self, sender: NodeEntry, message: HandoverMessage) -> None:
         """Answer which of the jobs are here; nothing, if this node leaves, too."""
@@ -47,7 +47,7 @@ class Takeovers:
             if job is None or job.state == WAIT_REPL:
                 answers.append(HandoverEntry(entry.job_id, NOT_HELD))
             elif job.state == ACKED:
-                self._acks.send_setack(job, sender.id)
+                self.acks.send_setack(job, sender.id)
             else:
                 self.wait(job, entry.what, self._turn.now_ms + entry.left_ms)
                 answers.append(HandoverEntry(entry.job_id, HELD))
@@ -81,7 +81,7 @@ class Takeovers:
             if job is None or job.state == WAIT_REPL:
                 continue
             if job.state == ACKED:
-                self._acks.confirmed(sender, job.id, 0)
+                self.acks.confirmed(sender, job.id, 0)
             else:
                 self.remove_holder(job, sender.id)
 

@@ -74,8 +74,7 @@ class NodeRoot(MultiService, SingleProcess):
         die: Callable[[int], object] = os._exit,
     ) -> None:
         super().__init__()
-        self.settings = settings
-        self.common = settings
+        self.settings = self.common = settings
         self.log = log
         self.exit_status = 0
         self.restart_wanted: tuple[bool, int] | None = None

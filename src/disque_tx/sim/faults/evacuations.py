@@ -9,6 +9,7 @@ from typing import Final
 
 from disque_tx.core.jobs.job import DELAYED
 from disque_tx.core.node import Node
+from disque_tx.messages.bustypes import CAN_HAND_OVER
 from disque_tx.messages.records import ACKED, QUEUED
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.machines.machine import Machine
@@ -23,15 +24,18 @@ _EMPTY_US: Final = 6_000_000
 
 
 def evacuated(number: int) -> Callable[[Targets, Random], End | None]:
-    """The fault: so many machines give their jobs away at once, if all have been up for a while,
-    and enough stay. When one is empty it is gone, and its disk; later an empty one with another ID
-    comes in its place. What is not empty at the end of the fault stays."""
+    """The fault: ``number`` machines give their jobs away at once, if all have been up for a while,
+    and enough stay. Originals cannot do that. When one is empty it is gone, and its disk; later an
+    empty one with another ID comes in its place. What is not empty at the end of the fault stays."""
 
     def begin(targets: Targets, random: Random) -> End | None:
         staying = [m for m in targets.machines if m.process is not None and not _leaves(m.process)]
         if not targets.all_up() or len(staying) < number + 2:
             return None
-        chosen = random.sample(staying, number)
+        able = [m for m in staying if m.settings.features & CAN_HAND_OVER]
+        if len(able) < number:
+            return None
+        chosen = random.sample(able, number)
         targets.record("evacuated", *[machine.ip for machine in chosen])
         ends = [_Evacuated(targets, machine, random).end for machine in chosen]
 
@@ -78,7 +82,7 @@ class _Evacuated:
         self._targets.world.at(1 + self._empty_us, lambda: self._targets.bring_back(self._machine))
 
     def end(self) -> None:
-        """There is no more time: the node stays."""
+        """The fault ends: the node stays."""
         process = self._machine.process
         if self._over or process is None or process is not self._process:
             return

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+#: The queue of dead letters in all workloads.
+DEAD_QUEUE: Final = b"dead"
 
 
 @attrs.frozen
