@@ -60,20 +60,22 @@ class EvacuationTests(FleetTestCase):
         load.drain(20, 180)
         print(f"\n      {load.report()}", file=sys.stderr, flush=True)
         self.assertEqual((set(), set()), (load.lost, load.unexpected))
-        for queue, jobs in (("waiting", waiting), ("once", once), ("taken", taken)):
-            self.assertEqual(sorted(jobs), self.take_all(queue, len(jobs)), queue)
+        self.assertEqual(sorted(once), self.take_all("once", len(once)))
+        for queue, jobs in (("waiting", waiting), ("taken", taken)):
+            self.assertEqual(set(jobs), set(self.take_all(queue, len(jobs))), queue)
         self.wait(lambda: time.monotonic() > begun_s + 62, "the delay is over", 70)
-        self.assertEqual(sorted(late), self.take_all("late", len(late)))
+        self.assertEqual(set(late), set(self.take_all("late", len(late))))
 
     def take_all(self, queue: str, count: int) -> list[str]:
-        """The IDs of all jobs of a queue, each as often as it was delivered."""
+        """The IDs of all jobs of a queue, each as often as it was delivered; more than once on a
+        machine that is too busy for nodes to answer each other before RETRY is over."""
         found: list[str] = []
 
         def fetch() -> bool:
             for node, job_id in self.fleet.fetch(queue, 0.5):
                 node.call("ACKJOB", job_id)
                 found.append(job_id)
-            return len(found) >= count
+            return len(set(found)) >= count
 
         self.wait(fetch, f"{count} jobs of {queue} are delivered", 120)
         return sorted(found)
