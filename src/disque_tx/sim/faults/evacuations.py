@@ -10,7 +10,7 @@ from typing import Final
 from disque_tx.core.jobs.job import DELAYED
 from disque_tx.core.node import Node
 from disque_tx.messages.bustypes import CAN_HAND_OVER
-from disque_tx.messages.records import ACKED, QUEUED
+from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.machines.process import Process
@@ -99,9 +99,11 @@ class _Evacuated:
 
 
 def held(node: Node) -> list[str]:
-    """The jobs of a node that would be lost with it, or acknowledgements that others need."""
+    """The jobs of a node that would be lost with it, or acknowledgements that others need. A client
+    whose job still waits for copies has no answer, and no promise."""
     return [
         f"{node.id.decode()[:8]}: {job.id.decode()}"
         for job in node.jobs.table.values()
-        if job.retry_s > 0 or job.state in (ACKED, QUEUED) or job.place == DELAYED
+        if job.state != WAIT_REPL
+        and (job.retry_s > 0 or job.state in (ACKED, QUEUED) or job.place == DELAYED)
     ]
