@@ -63,6 +63,7 @@ ROOMS: Final = {
         "counting": "base delivery jobs policies queues state",
         "recurring": "adding base jobs keys nodes queues state tables",
         "getting": "adding base delivery jobs nodes queues redelivery state tables unique",
+        "leaving": "adding base delivery getting healing jobs queues redelivery state",
     },
     "commands": {
         "base": "",

@@ -7,6 +7,7 @@ from disque_tx.messages.bustypes import (
     CAN_ASK,
     CAN_BULK,
     CAN_DEMAND,
+    CAN_HAND_OVER,
     CAN_HEAL,
     CAN_KEYS,
     CAN_LOADED,
@@ -47,7 +48,8 @@ class FeatureTests(PeerCase):
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
-        features |= CAN_ASK | CAN_REPAIR | CAN_DEMAND | CAN_HEAL | CAN_NAME | CAN_SETTLE
+        features |= CAN_ASK | CAN_REPAIR | CAN_DEMAND | CAN_HEAL | CAN_NAME
+        features |= CAN_HAND_OVER | CAN_SETTLE
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

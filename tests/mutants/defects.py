@@ -37,6 +37,10 @@ from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.keepermap import KeeperMap
+from disque_tx.core.leaving.confirmations import Confirmations
+from disque_tx.core.leaving.evacuation import Evacuation
+from disque_tx.core.leaving.giving import Giving
+from disque_tx.core.leaving.takeovers import Takeovers
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.clocks import Clocks
 from disque_tx.core.nodes.heartbeats import Heartbeats
@@ -75,6 +79,16 @@ from tests.mutants.healplants import (
     lost_is_alive,
     once,
     one_only,
+)
+from tests.mutants.leaveplants import (
+    answers_while_leaving,
+    backoff_at_once,
+    delay_at_once,
+    ignored,
+    kept_too,
+    leaving_is_alive,
+    quiet,
+    unconfirmed,
 )
 from tests.mutants.plants import (
     answer_at_once,
@@ -891,6 +905,87 @@ MUTANTS: Final = [
         fresh_delay,
         "InTime",
         ("losses", "one_lost"),
+    ),
+    Mutant(
+        "leaving-unconfirmed",
+        "a leaving node drops copies that nobody has confirmed",
+        Confirmations,
+        "ask",
+        unconfirmed,
+        "NothingLost",
+        ("evacuations-and-more", "one_evacuated"),
+    ),
+    Mutant(
+        "leaving-alive",
+        "a node that leaves counts as a holder that stays",
+        LostNodes,
+        "status",
+        leaving_is_alive,
+        "EmptiedNodes",
+        ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "leaving-rely",
+        "two nodes that leave rely on each other's copies",
+        Takeovers,
+        "asked",
+        answers_while_leaving,
+        "NothingLost",
+        ("evacuations", "two_evacuated"),
+    ),
+    Mutant(
+        "empty-with-acks",
+        "acknowledgements do not count as left",
+        Evacuation,
+        "_visit",
+        ignored("acked"),
+        "EmptiedNodes",
+        ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "empty-with-delays",
+        "delayed jobs do not count as left",
+        Evacuation,
+        "_visit",
+        ignored("delayed"),
+        "EmptiedNodes",
+        ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "delay-over",
+        "the rest of a DELAY that is handed over is over at once",
+        Takeovers,
+        "wait",
+        delay_at_once,
+        "InTime",
+        ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "backoff-over",
+        "a backoff that is handed over is over at once",
+        Takeovers,
+        "wait",
+        backoff_at_once,
+        "BackoffRespected",
+        ("evacuations-and-more", "one_evacuated"),
+    ),
+    Mutant(
+        "once-twice",
+        "a delayed job with RETRY 0 that moves stays here as well",
+        Giving,
+        "delayed_once",
+        kept_too,
+        "AtMostOnce",
+        ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "dropped-quietly",
+        "the other holders are not told of a copy that was dropped",
+        Confirmations,
+        "_release",
+        quiet,
+        "",
+        ("evacuations", "one_evacuated"),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -67,7 +67,7 @@ def small(seed: int, task: Pair | None = None) -> Shape:
         appendonly=shape.appendonly or chosen.logs,
         fault_s=_FAULTS_AWAY_S if fault in ("one_away", "one_clock") else _FAULTS_S,
     )
-    if chosen.losses:
+    if chosen.losses or chosen.evacuates:
         return attrs.evolve(with_losses(World(seed), shape), bulk="all")
     return with_processes(World(seed), shape) if chosen.processes else shape
 
@@ -82,7 +82,8 @@ def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
 
 def _drain_s(shape: Shape) -> int:
     """How long a run may take until nothing is left to be done."""
-    return _DRAIN_LOST_S if workload_called(shape.workload).losses else _DRAIN_S
+    chosen = workload_called(shape.workload)
+    return _DRAIN_LOST_S if chosen.losses or chosen.evacuates else _DRAIN_S
 
 
 def caught(mutant: Mutant, seed: int) -> str:

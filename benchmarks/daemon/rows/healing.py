@@ -29,9 +29,9 @@ def _beside_clients(bench: Bench) -> None:
     meanwhile: list[Result] = []
     _lose(bench, name, cluster, 600, lambda: meanwhile.append(bench.run(cluster, load)))
     add = bench.report.add
-    ratio = _median(meanwhile, "jobs_s") / _median(before, "jobs_s")
+    ratio = median_of(meanwhile, "jobs_s") / median_of(before, "jobs_s")
     add(name, "clients' jobs/s ÷ before", [ratio], at_least(0.8))
-    tail = _median(meanwhile, "add_p99_us") / _median(before, "add_p99_us")
+    tail = median_of(meanwhile, "add_p99_us") / median_of(before, "add_p99_us")
     add(name, "ADDJOB p99 ÷ before", [tail], at_most(2))
     cluster.stop()
 
@@ -71,7 +71,7 @@ def _lose(
         if time.monotonic() - began_s > _PATIENCE_S:
             raise SystemExit(f"copies are still lacking after {_PATIENCE_S} s")
     took_s = time.monotonic() - began_s
-    made = sum(_figure(node, b"copies_made_again") for node in cluster.nodes)
+    made = sum(figure(node, b"copies_made_again") for node in cluster.nodes)
     add = bench.report.add
     add(name, "copies made", [float(made)])
     add(name, "s until none is lacking", [took_s], at_most(goal_s))
@@ -81,17 +81,18 @@ def _lose(
 def _whole(cluster: Cluster) -> bool:
     """Whether some node made copies, and no node knows of a job that lacks any."""
     nodes = cluster.nodes
-    return any(_figure(node, b"copies_made_again") for node in nodes) and not any(
-        _figure(node, b"jobs_lacking_copies") or _figure(node, b"copies_under_way")
-        for node in nodes
+    return any(figure(node, b"copies_made_again") for node in nodes) and not any(
+        figure(node, b"jobs_lacking_copies") or figure(node, b"copies_under_way") for node in nodes
     )
 
 
-def _figure(node: Server, name: bytes) -> int:
+def figure(node: Server, name: bytes) -> int:
+    """One of the figures of INFO copies."""
     answer = node.ask(b"INFO copies\r\n")
     return int(answer.split(name + b":")[1].split(b"\r\n")[0])
 
 
-def _median(results: list[Result], figure: str) -> float:
-    values = sorted(float(getattr(one, figure)) for one in results)
+def median_of(results: list[Result], name: str) -> float:
+    """The median of one figure."""
+    values = sorted(float(getattr(one, name)) for one in results)
     return values[len(values) // 2]

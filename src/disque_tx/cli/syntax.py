@@ -89,7 +89,12 @@ ENTRIES: Final = (
     Topic("cluster", "CLUSTER MYID", (), "Show the ID of this node"),
     Topic("cluster", "CLUSTER FORGET", ("node-id",), "Remove a node from the table of this one"),
     Topic("cluster", "CLUSTER RESET", ("[SOFT|HARD]",), "Leave the cluster and delete all jobs"),
-    Topic("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set whether this node is leaving"),
+    Topic(
+        "cluster",
+        "CLUSTER LEAVING",
+        ("[yes [EVACUATE]|no]",),
+        "Show or set whether this node is leaving, and gives its jobs away",
+    ),
     Topic("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
     Topic("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
     Topic("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),

@@ -126,7 +126,11 @@ _FORGET_MESSAGE: Final = "cluster-forget-after must be 0 to 31622400 seconds"
 _PROCESSES_MESSAGE: Final = f"The number of processes is 1 to {PROCESSES_MAX}, or auto"
 _AGAIN_AFTER_MESSAGE: Final = "The time until copies are made again is 0 for never, or up to a year"
 _AGAIN_RATE_MESSAGE: Final = "0 to 1000000 jobs per second can get copies again"
-_YEAR_S: Final = 366 * 86_400
+_EVACUATES_MESSAGE: Final = (
+    "The time for giving jobs away at a shutdown is 0 for none, or up to a day"
+)
+_DAY_S: Final = 86_400
+_YEAR_S: Final = 366 * _DAY_S
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
 _TABLE: Final = (
@@ -202,6 +206,8 @@ _TABLE: Final = (
     Directive("cluster-link-buffer-limit", MemorySize(_LINK_BUFFER_MESSAGE), settable=True),
     Directive("replicate-again-after", Number(_AGAIN_AFTER_MESSAGE, 0, _YEAR_S), settable=True),
     Directive("replicate-again-rate", Number(_AGAIN_RATE_MESSAGE, 0, 1_000_000), settable=True),
+    Directive("leaving-evacuates", _YES_NO, settable=True),
+    Directive("shutdown-evacuates", Number(_EVACUATES_MESSAGE, 0, _DAY_S), settable=True),
     Directive(
         "slowlog-log-slower-than",
         Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
@@ -244,7 +250,7 @@ GET_BY_NAME: Final = (
     *("cluster-name", "cluster-discovery", "cluster-discovery-interval", "cluster-wait-for"),
     *("cluster-discovery-nameservers", "cluster-forget-after"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
-    *("replicate-again-after", "replicate-again-rate"),
+    *("replicate-again-after", "replicate-again-rate", "leaving-evacuates", "shutdown-evacuates"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),

@@ -90,6 +90,8 @@ class Settings:
     cluster_link_buffer_limit: int = 64 * 1024**2
     replicate_again_after: int = 300
     replicate_again_rate: int = 2000
+    leaving_evacuates: bool = False
+    shutdown_evacuates: int = 0
     slowlog_log_slower_than: int = 10000
     slowlog_max_len: int = 128
     latency_monitor_threshold: int = 0

@@ -19,7 +19,7 @@ from disque_tx.core.counting.requests import QueueQueries
 from disque_tx.core.delivery.holders import Holders
 from disque_tx.core.getting.patterndemand import PatternDemand
 from disque_tx.core.getting.supplying import Supplying
-from disque_tx.core.healing.healing import Healing
+from disque_tx.core.leaving.evacuation import Evacuation
 from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.queues.queues import PAUSE_ALL
@@ -43,6 +43,7 @@ from disque_tx.messages.bustypes import (
     FORGET,
     GOTACK,
     GOTJOB,
+    HANDOVER,
     HOLDERS,
     KEY_ANSWER,
     KEY_CHECK,
@@ -64,6 +65,7 @@ from disque_tx.messages.bustypes import (
     YOURJOBS,
 )
 from disque_tx.messages.demands import DemandMessage
+from disque_tx.messages.handover import HandoverMessage
 from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.nodes import Link, NodeEntry
@@ -85,11 +87,12 @@ class Inbox:
         supplying: Supplying,
         *,
         keys: Keys,
-        healing: Healing,
+        evacuation: Evacuation,
     ) -> None:
         self._turn = state.turn
         self._membership = state.membership
         self._cluster = cluster
+        healing = evacuation.healing
         self._replication = healing.replication
         self._holders = holders
         self._acks = holders.acks
@@ -101,6 +104,7 @@ class Inbox:
         self._supplying = supplying
         self._healing = healing
         self._repairs = healing.repairs
+        self._evacuation = evacuation
         self._pausing = state.pausing
         #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
         self._handlers: dict[int, Handler] = {
@@ -111,6 +115,7 @@ class Inbox:
             NEEDJOBS: self._needed,
             DEMAND: self._demanded,
             HOLDERS: self._holders_changed,
+            HANDOVER: self._handed_over,
             PAUSE: self._paused,
             **dict.fromkeys((TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL), self._about_tables),
             NEEDMATCH: self._matching_needed,
@@ -174,6 +179,11 @@ class Inbox:
         assert isinstance(message, HoldersMessage)
         self._healing.receive(sender, message)
 
+    def _handed_over(self, sender: NodeEntry, link: Link, message: Message) -> None:
+        """HANDOVER."""
+        assert isinstance(message, HandoverMessage)
+        self._evacuation.receive(sender, message)
+
     def _paused(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """PAUSE."""
         assert isinstance(message, QueueSignal)
@@ -228,6 +238,8 @@ class Inbox:
             self._replication.confirmed(sender, job_id)
             if self._repairs.by_job or self._repairs.silent:
                 self._healing.confirmed(sender, job_id)
+            if self._evacuation.active:
+                self._evacuation.confirmations.confirmed(sender, job_id)
         elif kind == SETACK:
             self._acks.set(sender, job_id, aux)
         elif kind == GOTACK:

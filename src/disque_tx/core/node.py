@@ -38,6 +38,8 @@ from disque_tx.core.getting.unblocking import Unblocking, leaving
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.leaving.evacuation import Evacuation
+from disque_tx.core.leaving.takeovers import Takeovers
 from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.queues.pausing import Pause
@@ -52,7 +54,7 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import bustypes
 from disque_tx.messages.bus import Bulk, Message, QueueSignal
 from disque_tx.messages.nodes import Link, NodeEntry
-from disque_tx.messages.records import QUEUED, IdSource, JobRecord
+from disque_tx.messages.records import IdSource, JobRecord
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
@@ -103,11 +105,14 @@ class Node:
         self._overflow = Overflow(state, self.delivery, self.acks)
         self.pausing = state.pausing
         holders = Holders(state, self.delivery, backoff, self.acks)
+        takeovers = Takeovers(state, arrivals, backoff, self.acks)
+        giving = (self.delivery, self.federation, self.healing, self._replacements)
+        self.evacuation = Evacuation(state, takeovers, *giving)
         self.queue_queries = QueueQueries(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation, self.demanding)
         self.leases = ListenerLeases(state, self.delivery, self.getting, backoff)
         parts = (holders, self.getting.pattern_demand, self.queue_queries, self.supplying)
-        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, healing=self.healing)
+        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys, evacuation=self.evacuation)
         shares = (self.replication, self.delivery, self.acks, self._retries)
         self._awakening = Awakening(state, *shares)
         self._parts = Parts(self._in_order())
@@ -126,6 +131,7 @@ class Node:
             self.keys,
             self._moves,
             self.healing,
+            self.evacuation,
             self.recurring,
             self._replacements,
             self._serving,
@@ -261,13 +267,7 @@ class Node:
 
     def dequeue(self, ids: list[bytes]) -> int:
         """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
-        count = 0
-        for job_id in ids:
-            job = self.jobs.get(job_id)
-            if job is not None and job.state == QUEUED:
-                self.delivery.dequeue(job)
-                count += 1
-        return count
+        return self._retries.dequeue_all(ids)
 
     def working(self, job_id: bytes) -> int:
         """WORKING: postpone the next delivery by RETRY, which is returned in seconds.
@@ -330,6 +330,7 @@ class Node:
         if self.membership.identity.suspended:
             self._unblocking.waiting_for_jobs(identity_conflict_error(), DUE_PER_TURN)
         elif self.membership.leaving:
+            self.evacuation.resume()
             self._unblocking.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:

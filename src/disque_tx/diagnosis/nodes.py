@@ -140,8 +140,29 @@ def _discovery(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         )
 
 
+#: Why copies are not made, by INFO's ``copies_obstacle`` → advice.
+_OBSTACLES: Final = {
+    "no-node": "There is no other node that could keep them: start one that is down, or add one.",
+    "no-answer": "The nodes that were asked keep none: look at their memory.",
+    "paused": "replicate-again-rate is 0: raise it with CONFIG SET.",
+}
+#: Why jobs are still at a node that gives them away, by INFO's ``evacuation_obstacle`` → advice.
+_EVACUATION_OBSTACLES: Final = {
+    **_OBSTACLES,
+    "no-node": "No other node takes jobs: start one that is down, or add one.",
+    "clients": "Clients of this node work on them: they end, or RETRY does.",
+    "acknowledgements": "Holders that have not confirmed acknowledgements cannot be reached.",
+}
+
+
 def _leaving(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    if "leaving" in view.flags:
+    if view.info.get("evacuating") == "yes":
+        left = view.number("evacuation_left")
+        soon = "They leave: wait." if left else "Stop it; or CLUSTER LEAVING no."
+        advice = _EVACUATION_OBSTACLES.get(view.info.get("evacuation_obstacle", ""), soon)
+        what = f"is leaving, with {left} jobs to give away" if left else "is leaving, and is empty"
+        yield Finding(NOTE, view.address, what, advice, link=NODES_PAGE)
+    elif "leaving" in view.flags:
         yield Finding(
             NOTE,
             view.address,
@@ -180,14 +201,6 @@ def _paused(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
             "PAUSE queue none, if this is not intended.",
             link="#/queues",
         )
-
-
-#: Why copies are not made, by INFO's ``copies_obstacle`` → advice.
-_OBSTACLES: Final = {
-    "no-node": "There is no other node that could keep them: start one that is down, or add one.",
-    "no-answer": "The nodes that were asked keep none: look at their memory.",
-    "paused": "replicate-again-rate is 0: raise it with CONFIG SET.",
-}
 
 
 def _copies(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ CAN_ASK: Final = 512
 CAN_DEMAND: Final = 1024
 CAN_NAME: Final = 2048
 CAN_HEAL: Final = 4096
+CAN_HAND_OVER: Final = 8192
 CAN_SETTLE: Final = 16384
 ALL_FEATURES: Final = (
     CAN_TABLES
@@ -36,6 +37,7 @@ ALL_FEATURES: Final = (
     | CAN_DEMAND
     | CAN_NAME
     | CAN_HEAL
+    | CAN_HAND_OVER
     | CAN_SETTLE
 )
 
@@ -79,6 +81,8 @@ DEMAND: Final = 46
 FORGET: Final = 47
 #: Copies that are made again: see ``messages.holders``.
 HOLDERS: Final = 48
+#: Jobs of a node that leaves: see ``messages.handover``.
+HANDOVER: Final = 49
 
 
 class MessageType:
@@ -123,6 +127,7 @@ TYPES: Final = (
     MessageType(DEMAND, "DEMAND", CAN_DEMAND),
     MessageType(FORGET, "FORGET", CAN_NAME),
     MessageType(HOLDERS, "HOLDERS", CAN_HEAL),
+    MessageType(HANDOVER, "HANDOVER", CAN_HAND_OVER),
 )
 #: Those of the original, by number.
 TYPE_NAMES: Final = tuple([one.name for one in TYPES if one.number < OWN_TYPES])

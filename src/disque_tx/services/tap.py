@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from twisted.application.service import IService, IServiceMaker
+from twisted.internet.defer import Deferred
 from twisted.plugin import IPlugin
 from twisted.python import usage
 from zope.interface import implementer
@@ -44,6 +45,17 @@ class Options(usage.Options):
         return words
 
 
+class _StoppedByTwistd(NodeRoot):
+    """A node that gives its jobs away when twistd is stopped, if it is to."""
+
+    def stopService(self) -> Deferred[Any]:
+        """twistd stops its services while the reactor goes on."""
+        empty: Deferred[None] = Deferred()
+        if self._stop_asked or not self.evacuation.begin(lambda: empty.callback(None)):
+            return super().stopService()
+        return empty.addCallback(lambda _: NodeRoot.stopService(self))
+
+
 @implementer(IServiceMaker, IPlugin)
 class DisqueServiceMaker:
     """Makes the node's service for ``twistd``."""
@@ -67,6 +79,6 @@ class DisqueServiceMaker:
             if processes(settings) > 1:
                 raise ConfigError("twistd runs one process: use disque-server for 'processes'.")
             log = prepare(settings)
-            return NodeRoot(settings, log, reactor)
+            return _StoppedByTwistd(settings, log, reactor)
         except ConfigError as error:
             raise SystemExit(f"{error}") from error

@@ -58,6 +58,10 @@ class TotalQueue:
                     random.choice((self._add, self.take))(connection)
             except GONE:
                 time.sleep(0.1)
+            except ReplyError as error:
+                if not str(error).startswith("LEAVING"):
+                    raise
+                time.sleep(0.1)
             finally:
                 connection.close()
 

@@ -66,3 +66,32 @@ class ClusterTests(VerbCase):
         status, output, errors = self.disque(*words, "--do", "--yes")
         self.assertEqual((0, nothing), (status, output))
         self.assertIn("Deleted: policies of 1 patterns, 1 schedules.", errors)
+
+
+class EvacuateTests(VerbCase):
+    """``disque cluster evacuate``."""
+
+    def test_empty(self) -> None:
+        """A node without jobs is empty as soon as the others can know; the exit status says so."""
+        words = ("cluster", "evacuate", self.node.address, "--yes", "--timeout", "30")
+        status, output, _ = self.disque(*words)
+        self.assertEqual(
+            (0, f"{self.node.address} is empty, and can be stopped.\n"), (status, output)
+        )
+
+    def test_jobs_left(self) -> None:
+        """One whose jobs nobody takes is not, and why is said; --cancel ends it."""
+        self.connect().call("ADDJOB", "q", "body", "0")
+        words = ("cluster", "evacuate", self.node.address, "--yes")
+        status, _, errors = self.disque(*words, "--timeout", "3")
+        self.assertEqual(1, status)
+        self.assertIn("1 jobs left: no other node takes jobs", errors)
+        self.assertEqual("yes", self.connect().call("CLUSTER", "LEAVING"))
+        self.assertEqual(0, self.disque(*words, "--cancel")[0])
+        self.assertEqual("no", self.connect().call("CLUSTER", "LEAVING"))
+
+    def test_started(self) -> None:
+        """Without --wait the command returns at once."""
+        status, output, _ = self.disque("cluster", "evacuate", self.node.address, "--yes")
+        self.assertEqual(0, status)
+        self.assertIn("gives its jobs away", output)

@@ -14,14 +14,14 @@ A_TO_B, B_TO_A = (0, 1), (1, 0)
 class SettlingTests(FlowTestCase):
     """A job is added at the first node and goes to a client at the second one."""
 
-    def given(self, **options: int) -> bytes:
+    def given(self) -> bytes:
         """The ID of the job that the client got."""
         client = self.wait(1)
-        self.add(0, **options)
-        ((job,),) = self.replies(client)  # type: ignore[misc]
+        self.add(0)
+        self.assertEqual([True], self.served(client))
         self.flow.sent.clear()
-        job_id: bytes = job[1]  # type: ignore[index]
-        return job_id
+        (job,) = self.flow.nodes[1].jobs.table.values()
+        return job.id
 
     def acknowledge(self, at: int, job_id: bytes) -> None:
         """ACKJOB at one node."""

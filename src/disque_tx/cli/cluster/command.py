@@ -1,4 +1,4 @@
-"""``disque cluster create|check|info|meet|forget``: the nodes of a cluster, all at once."""
+"""``disque cluster create|check|info|meet|forget|…``: the nodes of a cluster, all at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli.cluster import downgrade, joining
+from disque_tx.cli.cluster import downgrade, evacuate, joining
 from disque_tx.cli.cluster.joining import NodeJoining, NotJoined, bus_configs, causes
 from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
@@ -312,7 +312,7 @@ def _places(found: Survey, node_id: str) -> set[str]:
 
 
 def _warning(found: Survey, node_id: str, asked: int) -> str:
-    alive = " It still runs: let it leave first (CLUSTER LEAVING yes), then stop it."
+    alive = " It still runs: let it leave first (disque cluster evacuate), then stop it."
     return f"Make {asked} nodes forget {node_id}?" + (alive if node_id in found.views else "")
 
 
@@ -326,3 +326,4 @@ def _forget(client: Disque, node_id: str) -> None:
 
 
 command.add_command(downgrade.command)
+command.add_command(evacuate.command)

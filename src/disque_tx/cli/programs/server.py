@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from disque_tx import __version__, config
+from disque_tx.cli.programs.signals import Daemon, Report, handle_signals
 from disque_tx.errors import ConfigError
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.machine.log import DaemonLog
     from disque_tx.services.node.root import NodeRoot
-    from disque_tx.services.processes.parent.parent import Parent
 
 _USAGE: Final = """\
 Usage: disque-server [/path/to/disque.conf | -] [--directive value ...]
@@ -41,30 +41,11 @@ Examples:
        disque-server --processes auto
        echo 'maxmemory 128mb' | disque-server -
 """
-_STOP_WITHIN_S: Final = 10
 #: What a daemon in the background reports to the process that the user started.
 _STARTED: Final = b"\0"
 _REASON_BYTES_MAX: Final = 4096
 
-Report = Callable[[str], object]
-
-
-@attrs.frozen
-class _Daemon:
-    """What the process runs. ``loading``: nothing can be lost by ending at once. ``reload``: reads
-    the certificates again. ``leave``: makes the node leave its cluster, in good order. ``kill``:
-    ends other processes that belong to it.
-    ``connect``: given what a parent process may call to stop it, with the reason."""
-
-    root: NodeRoot | Parent
-    loading: Callable[[], bool]
-    reload: Callable[[], object]
-    leave: Callable[[], object]
-    kill: Callable[[], object]
-    connect: Callable[[Report], object] = lambda end: None
-
-
-Make = Callable[[Any], _Daemon]
+Make = Callable[[Any], Daemon]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -143,30 +124,32 @@ def _serve(settings: Settings, defaults: bool) -> int:
     several = _has_several(settings)
     report = _daemonize(waits=several) if settings.daemonize else _to_terminal(log)
 
-    def make_one(reactor: Any) -> _Daemon:
+    def make_one(reactor: Any) -> Daemon:
         from disque_tx.services.node.root import NodeRoot
 
         return _one_node(NodeRoot(settings, log, reactor))
 
-    def make_several(reactor: Any) -> _Daemon:
+    def make_several(reactor: Any) -> Daemon:
         from disque_tx.services.processes.parent.parent import Parent
 
         parent = Parent(settings, log, reactor, environment, report)
         reload, leave = (partial(parent.pass_on, each) for each in (signal.SIGHUP, signal.SIGUSR1))
-        return _Daemon(parent, lambda: False, reload, leave, parent.kill)
+        evacuate = parent.evacuation.begin
+        return Daemon(parent, lambda: False, reload, leave, evacuate, parent.kill)
 
     if several:
         return _work(make_several, settings, log, report)
     return _work(make_one, settings, log)
 
 
-def _one_node(root: NodeRoot) -> _Daemon:
+def _one_node(root: NodeRoot) -> Daemon:
     def leave() -> None:
         root.node_service.call(b"CLUSTER", b"LEAVING", b"yes").addErrback(
             lambda failure: root.log.warning(f"Cannot leave: {failure.getErrorMessage()}")
         )
 
-    return _Daemon(root, lambda: root.aof.loading, root.certificates.reload, leave, lambda: None)
+    reload, evacuate = root.certificates.reload, root.evacuation.begin
+    return Daemon(root, lambda: root.aof.loading, reload, leave, evacuate, lambda: None)
 
 
 def _has_several(settings: Settings) -> bool:
@@ -186,7 +169,7 @@ def _serve_as_child(descriptor: int) -> int:
     start = read_start()
     log = prepare(start.settings)
 
-    def make(reactor: Any) -> _Daemon:
+    def make(reactor: Any) -> Daemon:
         from disque_tx.services.processes.member.member import MemberRoot
 
         root = MemberRoot(start, log, reactor, sock)
@@ -264,7 +247,7 @@ def _work(
         log.warning(str(error))
         failed(str(error))
         return 1
-    _handle_signals(daemon, log, running)
+    handle_signals(daemon, log, running)
     pid_file = _write_pid_file(settings, log)
     root = daemon.root
     running.callWhenRunning(root.startService)
@@ -275,56 +258,6 @@ def _work(
     if root.restart_wanted is not None:
         _restart(*root.restart_wanted)
     return root.exit_status
-
-
-def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
-    """SIGTERM and SIGINT stop the daemon in an orderly way, a second one at once; SIGHUP reloads
-    the certificates; SIGUSR1 makes the node leave its cluster, as it makes beanstalkd drain;
-    SIGPIPE is ignored. What a parent process says stops it, too, and is not counted as a signal:
-    Ctrl-C reaches all processes, and the parent's word may come first."""
-    from twisted.internet.process import reapAllProcesses
-
-    asked = signalled = False
-
-    def give_up(*_: object) -> None:
-        daemon.kill()
-        os._exit(1)
-
-    def end(why: str) -> None:
-        nonlocal asked
-        if asked:
-            return
-        asked = True
-        if daemon.loading():
-            os._exit(0)
-        log.warning(why)
-        signal.signal(signal.SIGALRM, give_up)
-        signal.alarm(_STOP_WITHIN_S)
-        reactor.callFromThread(daemon.root.request_stop, 0)
-
-    def stop(number: int, _frame: object) -> None:
-        nonlocal signalled
-        if signalled:
-            give_up()
-        signalled = True
-        end(f"Received {signal.Signals(number).name}, scheduling shutdown...")
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    daemon.connect(end)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-
-    def leave(*_: object) -> None:
-        log.warning(
-            "Received SIGUSR1: the node leaves its cluster and takes no more jobs;"
-            " CLUSTER LEAVING no ends that"
-        )
-        reactor.callFromThread(daemon.leave)
-
-    signal.signal(signal.SIGUSR1, leave)
-    signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(daemon.reload))
-    # The end of processes that the daemon has started.
-    signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))
 
 
 def _write_pid_file(settings: Settings, log: DaemonLog) -> str:

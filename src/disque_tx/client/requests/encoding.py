@@ -214,12 +214,15 @@ def cluster_forget(node_id: str) -> Request[None]:
     return _plain(replies.done, "CLUSTER", "FORGET", node_id)
 
 
-def cluster_leaving(leaving: bool | None = None) -> Request[bool]:
+def cluster_leaving(leaving: bool | None = None, evacuate: bool = False) -> Request[bool]:
     """CLUSTER LEAVING: start to leave, stop leaving, or with ``None`` change nothing. Returns
-    whether the node is leaving."""
+    whether the node is leaving. ``evacuate``: a node that starts to leave also gives all its jobs
+    to other nodes; INFO's section ``copies`` says how many are left."""
     if leaving is None:
         return _plain(replies.yes, "CLUSTER", "LEAVING")
     parse = replies.always(leaving)
+    if leaving and evacuate:
+        return _plain(parse, "CLUSTER", "LEAVING", "yes", "EVACUATE")
     return _plain(parse, "CLUSTER", "LEAVING", "yes" if leaving else "no")
 
 

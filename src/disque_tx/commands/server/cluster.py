@@ -119,7 +119,15 @@ def _leaving(server: Server, client: Client, argv: list[bytes]) -> None:
     word = argv[2].lower()
     if word not in (b"yes", b"no"):
         raise CommandError("ERR", "Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
+    evacuates = len(argv) == 4
+    if evacuates and (word != b"yes" or argv[3].lower() != b"evacuate"):
+        raise CommandError("ERR", "Only EVACUATE can follow CLUSTER LEAVING yes")
+    evacuation = server.node.evacuation
     membership.set_leaving(word == b"yes")
+    if word == b"no":
+        evacuation.call_off()
+    elif evacuates or evacuation.automatic:
+        evacuation.begin()
     client.replies.status(b"OK")
 
 
@@ -135,6 +143,6 @@ _SUBCOMMANDS: Final = {
     b"info": Subcommand(_info, 2, 2),
     b"forget": Subcommand(_forget, 3, 3),
     b"reset": Subcommand(_reset, 2, 3),
-    b"leaving": Subcommand(_leaving, 2, 3),
+    b"leaving": Subcommand(_leaving, 2, 4),
     b"saveconfig": Subcommand(_saveconfig, 2, 2),
 }

@@ -121,7 +121,7 @@ def _cluster(server: Server) -> Fields:
 
 
 def _copies(server: Server) -> Fields:
-    """Copies that are made again in the place of lost ones."""
+    """Copies that are made again, and jobs that a leaving node gives away."""
     node, healing = server.node, server.node.healing
     eta_s = healing.lacking // healing.rate + 1 if healing.lacking and healing.rate else 0
     return [
@@ -133,6 +133,11 @@ def _copies(server: Server) -> Fields:
         ("copies_obstacle", healing.why_not()),
         ("holders_lost", str(len(healing.nodes.lost))),
         ("walk_progress", f"{healing.progress():.2f}"),
+        ("evacuating", "yes" if node.evacuation.active else "no"),
+        ("evacuation_left", str(node.evacuation.left)),
+        ("evacuation_moved", str(node.evacuation.moved)),
+        ("evacuation_eta_s", str(node.evacuation.eta_s())),
+        ("evacuation_obstacle", node.evacuation.obstacle),
     ]
 
 

@@ -22,6 +22,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64, u8
@@ -235,6 +236,16 @@ class Acks:
         if maker and maker not in confirmed:
             found.append(maker)
         return found
+
+    def give_up(self, job: Job, lost: Callable[[bytes], bool]) -> bool:
+        """Forget an acknowledgement that only lost nodes did not confirm; ``False`` if others did
+        not, either."""
+        for node in self._missing(job):
+            if not lost(node):
+                return False
+        self._peers.signal_holders(job, DELJOB, 0)
+        self._delivery.remove(job)
+        return True
 
     def _maker_elsewhere(self, job: Job) -> bytes:
         """The node that made the job and may still look for holders: another one, which is none

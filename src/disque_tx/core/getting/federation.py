@@ -31,6 +31,7 @@ from disque_tx.messages import events
 from disque_tx.messages.bus import JobsMessage, QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS, YOURJOBS
 from disque_tx.messages.demands import DEMANDED, MORE, RETURNED
+from disque_tx.messages.handover import HANDED_OVER
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
 
@@ -199,10 +200,15 @@ class Federation(Part):
 
     def pack(self, parcel: Parcel, queue: Queue) -> bool:
         """Put the next job of a queue into a parcel; ``False`` if there is none."""
-        now_ms = self._turn.now_ms
         job = self._delivery.fetch(queue)
         if job is None:
             return False
+        self.put(parcel, job)
+        return True
+
+    def put(self, parcel: Parcel, job: Job) -> None:
+        """Put a job, which is in no queue any more, into a parcel."""
+        now_ms = self._turn.now_ms
         receiver = parcel.receiver.id
         if job.retry_s == 0:
             parcel.moved.append(job)
@@ -219,7 +225,6 @@ class Federation(Part):
         parcel.jobs.append(job)
         parcel.lives_s.append(life_s(job, now_ms))
         parcel.size += job.body_bytes
-        return True
 
     def send(self, parcel: Parcel) -> None:
         """Send a parcel, if there is anything in it."""
@@ -270,6 +275,8 @@ class Federation(Part):
                 self._delivery.merge_counters(job, record)
                 taken = self._take(job, sender.id)
             if taken:
+                if message.mflags & HANDED_OVER and len(job.nodes) > 2:
+                    self._delivery.send_queued(job, 0)  # it may wait here for longer than RETRY
                 taking = queue
                 if taking is None or taking.name is not job.queue:
                     taking = self._queues.obtain(job.queue, now_ms)

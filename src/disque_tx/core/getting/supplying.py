@@ -40,6 +40,11 @@ SILENT_MS: Final = 1_000
 _CREDIT_MAX: Final = 10_000
 
 
+def is_silent(entry: NodeEntry, now_ms: i64) -> bool:
+    """Whether a node has not answered a PING for so long that it may hang."""
+    return entry.ping_sent_ms != 0 and now_ms - entry.ping_sent_ms > SILENT_MS
+
+
 class PeerRecord:
     """What one node has told on ``link``: ``names`` of queues of which it can use jobs, ``size``
     bytes together."""
@@ -274,15 +279,11 @@ class Supplying(Part, LinkWatcher):
         parcel = self._parcels.get(node_id)
         if parcel is None:
             entry = self._peers.entry(node_id)
-            if entry is None or entry.link is None or self._is_silent(entry):
+            if entry is None or entry.link is None or is_silent(entry, self._turn.now_ms):
                 return None
             parcel = self._parcels[node_id] = Parcel(entry)
             parcel.mflags = DEMANDED
         return parcel
-
-    def _is_silent(self, entry: NodeEntry) -> bool:
-        sent_ms = entry.ping_sent_ms
-        return sent_ms != 0 and self._turn.now_ms - sent_ms > SILENT_MS
 
     def _pack(self, parcel: Parcel, queue: Queue, number: i64) -> i64:
         """Put up to ``number`` jobs of a queue into a parcel; how many there were."""

@@ -32,7 +32,7 @@ from disque_tx.core.state.state import State
 from disque_tx.messages.holders import ARRIVED, HoldersMessage
 from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
+from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, WAIT_REPL
 
 #: Jobs per second for which copies are made, unless configured.
 RATE: Final = 2_000
@@ -67,7 +67,8 @@ PAUSED: Final = "paused"
 class Healing(Part, LinkWatcher):
     """``rate``: jobs per second that get copies; 0 for none. ``lacking``: jobs that lack copies, as
     far as this node has counted. ``obstacle``: why no more are made, empty if they are.
-    ``replication``: makes the first copies of a job."""
+    ``replication``: makes the first copies of a job. ``queued_move``: those in queues of this node
+    leave it anyway."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class Healing(Part, LinkWatcher):
         acks: Acks,
     ) -> None:
         self.rate: i64 = RATE
+        self.queued_move: bool = False
         self.lacking: i64 = 0
         self.obstacle: str = NOTHING
         placement = Placement(state.membership, state.random)
@@ -243,7 +245,7 @@ class Healing(Part, LinkWatcher):
         shortage = self.shortages.of(job)
         if shortage is None or job.id in self.repairs.by_job:
             return False
-        if job.id in self.replication.asynchronous:
+        if job.id in self.replication.asynchronous or (self.queued_move and job.state == QUEUED):
             return False
         if self.shortages.due_ms(shortage) > self._turn.now_ms:
             return False

@@ -65,6 +65,16 @@ class Retries:
                     count += 1
         return count
 
+    def dequeue_all(self, ids: list[bytes]) -> int:
+        """DEQUEUE: how many jobs were taken out of their queues."""
+        count = 0
+        for job_id in ids:
+            job = self._jobs.get(job_id)
+            if job is not None and job.state == QUEUED:
+                self._delivery.dequeue(job)
+                count += 1
+        return count
+
     def nack_all(self, ids: list[bytes], delay_ms: i64, reason: bytes) -> int:
         """NACK: how many jobs were returned; see :meth:`nack`."""
         count = 0

@@ -74,6 +74,10 @@ def _again_rate(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.healing.set_rate(settings.replicate_again_rate)
 
 
+def _leaving_evacuates(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.evacuation.automatic = settings.leaving_evacuates
+
+
 def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.node.cluster.meet_allow = [ip_network(text) for text in settings.cluster_meet_allow]
 
@@ -118,6 +122,7 @@ APPLY: Final[dict[str, Apply]] = {
     "cluster-meet-allow": _meet_allow,
     "replicate-again-after": _again_after,
     "replicate-again-rate": _again_rate,
+    "leaving-evacuates": _leaving_evacuates,
     "cluster-announce-ip": _announce,
     "cluster-name": _cluster_name,
     "cluster-discovery-interval": _discovery_interval,

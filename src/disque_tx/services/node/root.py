@@ -49,6 +49,7 @@ from disque_tx.services.net.hub import Hub
 from disque_tx.services.node.aof import AppendOnlyFile
 from disque_tx.services.node.applied import APPLY, apply_all
 from disque_tx.services.node.control import NodeControl, SingleProcess, raise_fd_limit
+from disque_tx.services.node.evacuation import ShutdownEvacuation
 from disque_tx.services.node.identity import first_epoch, new_node_id
 from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
@@ -73,8 +74,7 @@ class NodeRoot(MultiService, SingleProcess):
         die: Callable[[int], object] = os._exit,
     ) -> None:
         super().__init__()
-        self.settings = settings
-        self.common = settings
+        self.settings = self.common = settings
         self.log = log
         self.exit_status = 0
         self.restart_wanted: tuple[bool, int] | None = None
@@ -121,6 +121,7 @@ class NodeRoot(MultiService, SingleProcess):
         self.runtime.turns.connect(
             self.aof, self._lifecycle.nodes_changed, self.bus.links, self.eventlog
         )
+        self.evacuation = ShutdownEvacuation(self.runtime, settings, reactor, log)
         self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble(platform)
@@ -141,13 +142,8 @@ class NodeRoot(MultiService, SingleProcess):
         GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
         FederationService(self.runtime).setServiceParent(self.cluster)
         add_optional(self, self.cluster, self.runtime, platform, self.settings, lambda: self.common)
-        others = (
-            self.cron,
-            self.eventlog,
-            self.certificates,
-            SystemdWatchdog(self._reactor),
-            self.node_service,
-        )
+        SystemdWatchdog(self._reactor).setServiceParent(self)
+        others = (self.cron, self.eventlog, self.certificates, self.node_service)
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)
 
@@ -323,6 +319,7 @@ class NodeRoot(MultiService, SingleProcess):
 
     def _release_files(self, result: object) -> object:
         if self._lifecycle.serving:
+            self.evacuation.stopped()
             self._lifecycle.finish()
             self._nodes_file.close()
         else:

@@ -16,7 +16,8 @@ from disque_tx.sim.stage.history import (
     SeenLetter,
     ShownCounters,
 )
-from disque_tx.sim.stage.workloads import COPY_QUEUE, DEAD_QUEUE, SCHEDULE_QUEUE
+from disque_tx.sim.stage.workload import DEAD_QUEUE
+from disque_tx.sim.stage.workloads import COPY_QUEUE, SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine

@@ -15,7 +15,8 @@ from disque_tx.sim.actors.actors import QUEUES, record_deliveries, send_job_requ
 from disque_tx.sim.actors.clients import LOST, SimClient
 from disque_tx.sim.actors.operator import pause
 from disque_tx.sim.machines.repair import MembershipRepair
-from disque_tx.sim.stage.workloads import COPY_QUEUE, DEAD_QUEUE
+from disque_tx.sim.stage.workload import DEAD_QUEUE
+from disque_tx.sim.stage.workloads import COPY_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine

@@ -12,6 +12,7 @@ from disque_tx.sim.checkers.cluster import (
 )
 from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
+    EmptiedNodes,
     EndedStaysEnded,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
@@ -91,4 +92,5 @@ def all_checkers() -> list[Checker]:
         WaitingClientsServed(),
         CopiesMadeAgain(),
         EndedStaysEnded(),
+        EmptiedNodes(),
     ]

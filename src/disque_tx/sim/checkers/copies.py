@@ -65,6 +65,20 @@ class CopiesMadeAgain(_EachSecond):
         return list(self._breaches.values())
 
 
+class EmptiedNodes(Checker):
+    """A node that has given its jobs away holds none; without other faults it manages that in
+    time."""
+
+    def judge(self, run: Stage) -> list[str]:
+        """Nodes that held jobs."""
+        late = (
+            []
+            if {name for _, name, _ in run.plan.history} - {"evacuated"}
+            else run.plan.not_emptied
+        )
+        return [*(f"{one} was held by an empty node" for one in run.plan.held_when_empty), *late]
+
+
 class EndedStaysEnded(_EachSecond):
     """A job that was acknowledged while all nodes were up and no fault was under way, some time
     before and after, is not delivered any more, although new copies are made of jobs."""

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.faults.daemons import fewer_processes, machine_down, process_dies
+from disque_tx.sim.faults.evacuations import evacuated
 from disque_tx.sim.faults.losses import one_lost
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.world.connection import SimConnection
@@ -17,6 +18,7 @@ from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _LOST_US: Final = (1_000_000, 20_000_000)
+_EVACUATED_US: Final = (60_000_000, 90_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
 _FULL_BYTES: Final = 100
 _LOWERED_US: Final = (1_000_000, 18_000_000)
@@ -311,6 +313,8 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_lost": Fault(one_lost, _LOST_US),
+    "one_evacuated": Fault(evacuated(1), _EVACUATED_US),
+    "two_evacuated": Fault(evacuated(2), _EVACUATED_US),
     "one_clock": Fault(_one_clock, _AWAY_US),
     "memory_full": Fault(_memory_full),
     "process_dies": Fault(process_dies, (100_000, 1_000_000)),

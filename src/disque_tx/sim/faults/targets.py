@@ -20,7 +20,9 @@ _SETTLED_US: Final = 6_000_000
 
 class Targets:
     """``history``: time, name and place of every fault that happened. ``returned_us``: when a node
-    that was away for a while is back. ``daemons``: those with several processes."""
+    that was away for a while is back. ``daemons``: those with several processes.
+    ``held_when_empty``: jobs of nodes that said they were empty; ``not_emptied``: nodes that did
+    not get rid of their jobs in time."""
 
     def __init__(self, world: World, network: Network, machines: list[Machine]) -> None:
         self.world = world
@@ -29,6 +31,8 @@ class Targets:
         self.history: list[tuple[int, str, str]] = []
         self.returned_us = 0
         self.daemons: list[Daemon] = []
+        self.held_when_empty: list[str] = []
+        self.not_emptied: list[str] = []
         self.repair = MembershipRepair(machines)
 
     def alive_since(self, ip: bytes) -> int:

@@ -146,6 +146,14 @@ class Machine(Hardware):
         self.world.trace("removed", self.name)
         return True
 
+    def remove_empty(self) -> None:
+        """Lose a machine, and its disk, whose node has given all its jobs away. No promise was left
+        with it, so its memory is not broken by that."""
+        broken = self._broken
+        self.kill(power=True)
+        self.disk.wipe()
+        self._broken = broken
+
     def kill(self, power: bool = False) -> None:
         """End the process at once. ``power``: of the whole machine, which shows on the disk."""
         process, self.process = self.process, None

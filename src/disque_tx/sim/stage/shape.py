@@ -141,7 +141,7 @@ def draw_shape(world: World) -> Shape:
         hosts=_hosts(world, nodes),
         everything=_EVERYTHING_FROM <= world.seed < min(GROUPS),
     )
-    if chosen.losses:
+    if chosen.losses or chosen.evacuates:
         return with_losses(world, shape)
     return with_processes(world, shape) if chosen.processes else shape
 

@@ -13,6 +13,7 @@ from disque_tx.core.node import Node
 from disque_tx.messages.bustypes import (
     CAN_BULK,
     CAN_DEMAND,
+    CAN_HAND_OVER,
     CAN_HEAL,
     CAN_KEYS,
     CAN_LOADED,
@@ -60,13 +61,14 @@ class Stage:
         self.queues = self.shape.queues
         self.password = PASSWORD if self.shape.password else b""
         self.network = Network(self.world)
+        gone = self.workload.losses or self.workload.evacuates
         settings = MachineSettings(
             appendonly=self.shape.appendonly,
             appendfsync=self.shape.appendfsync,
             node_timeout_ms=3_000,
             password=self.password,
             policies=self.workload.policies,
-            replicate_again_ms=_AGAIN_MS if self.workload.losses else 300_000,
+            replicate_again_ms=_AGAIN_MS if gone else 300_000,
         )
         self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
@@ -79,7 +81,7 @@ class Stage:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
-        own_features |= CAN_DEMAND | CAN_HEAL | CAN_SETTLE
+        own_features |= CAN_DEMAND | CAN_HEAL | CAN_HAND_OVER | CAN_SETTLE
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+#: The queue of dead letters in all workloads.
+DEAD_QUEUE: Final = b"dead"
 
 
 @attrs.frozen
@@ -23,7 +28,8 @@ class Workload:
     there are three nodes at least. ``processes``: daemons have several processes each. ``tables``:
     an operator changes both shared tables, by schedules that make nothing during the run.
     ``repairs``: and repairs them. ``losses``: nodes are lost with all they have, one at a time, and
-    replaced by new ones. ``faults``: the only ones that strike, all if there is none.
+    replaced by new ones. ``evacuates``: nodes give their jobs away, are lost, and replaced.
+    ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -52,4 +58,5 @@ class Workload:
     tables: bool = False
     repairs: bool = False
     losses: bool = False
+    evacuates: bool = False
     faults: tuple[str, ...] = ()

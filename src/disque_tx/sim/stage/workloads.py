@@ -9,7 +9,8 @@ from typing import Final
 
 import attrs
 
-from disque_tx.sim.stage.workload import Workload
+from disque_tx.sim.stage.goneworkloads import EVACUATIONS, LOSSES
+from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
 
 WORKLOADS: Final[dict[str, Workload]] = {
     "total-queue": Workload(),
@@ -45,8 +46,6 @@ WORKLOADS: Final[dict[str, Workload]] = {
 }
 
 
-#: The queue of dead letters in all of the following.
-DEAD_QUEUE: Final = b"dead"
 _REDELIVERY: Final[dict[str, Workload]] = {
     "backoff": Workload(
         retry_s=(1, 2, 4),
@@ -247,28 +246,6 @@ _REPAIRS: Final[dict[str, Workload]] = {
 }
 
 
-_LOSSES: Final[dict[str, Workload]] = {
-    "losses": Workload(
-        replicate=(2, 3),
-        retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 0, 5, 90),
-        asynchronous=0.0,
-        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
-        losses=True,
-        faults=("one_lost",),
-    ),
-    "losses-and-more": Workload(
-        replicate=(2, 3),
-        retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 5, 90),
-        asynchronous=0.0,
-        leaves=True,
-        losses=True,
-        faults=("one_lost", "reset", "stall", "slow_link", "one_away"),
-    ),
-}
-
-
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
@@ -284,7 +261,8 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     10_000_000: _SURVIVAL,
     11_000_000: _PROCESSES,
     12_000_000: _REPAIRS,
-    13_000_000: _LOSSES,
+    13_000_000: LOSSES,
+    14_000_000: EVACUATIONS,
 }
 
 

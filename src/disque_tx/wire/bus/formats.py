@@ -14,6 +14,7 @@ from disque_tx.messages.bustypes import (
     BULK,
     DEMAND,
     FORGET,
+    HANDOVER,
     HOLDERS,
     KEY_ANSWER,
     KEY_CHECK,
@@ -30,6 +31,7 @@ from disque_tx.messages.bustypes import (
     MessageType,
 )
 from disque_tx.messages.demands import DemandMessage
+from disque_tx.messages.handover import HandoverMessage
 from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.keys import KeyMessage
 from disque_tx.messages.records import NODE_ID_LENGTH
@@ -37,6 +39,7 @@ from disque_tx.messages.tables import TableChange
 from disque_tx.wire.bus.bodies import body_parts, read_body
 from disque_tx.wire.bus.bulk import bulk_parts, read_values
 from disque_tx.wire.bus.demands import demand_parts, read_demand
+from disque_tx.wire.bus.handover import handover_parts, read_handover
 from disque_tx.wire.bus.header import sized
 from disque_tx.wire.bus.holders import holders_parts, read_holders
 from disque_tx.wire.bus.keys import key_body, read_keys
@@ -137,6 +140,19 @@ class _HoldersFormat(Format):
         return read_holders(count, data, at, end)
 
 
+class _HandoverFormat(Format):
+    def parts(self, message: Message) -> list[bytes]:
+        if not isinstance(message, HandoverMessage):
+            raise _wrong(message)
+        return handover_parts(message)
+
+    def count(self, message: Message) -> i64:
+        return len(message.entries) if isinstance(message, HandoverMessage) else 0
+
+    def read(self, kind: i64, count: i64, data: bytes, at: i64, end: i64) -> Message | None:
+        return read_handover(count, data, at, end)
+
+
 class _ForgetFormat(Format):
     def parts(self, message: Message) -> list[bytes]:
         if not isinstance(message, NodeForgotten):
@@ -171,6 +187,7 @@ _FORMATS: Final[dict[int, Format]] = {
     DEMAND: _DemandFormat(),
     FORGET: _ForgetFormat(),
     HOLDERS: _HoldersFormat(),
+    HANDOVER: _HandoverFormat(),
 }
 
 

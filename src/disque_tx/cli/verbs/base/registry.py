@@ -1,7 +1,8 @@
 """The verbs of ``disque``, and how they are distinguished from commands of the server.
 
 1. Verbs are in lower case; words in any other case go to the server.
-2. ``cluster create``, ``check`` and ``downgrade`` are verbs: the server has no such commands.
+2. ``cluster create``, ``check``, ``downgrade`` and ``evacuate`` are verbs: the server has no such
+   commands.
    ``cluster info``, ``meet`` and ``forget`` are verbs if the next word is an address with a port
    after a colon, or an option: the server's own commands have neither there. ``cluster`` before an
    option is a verb, too.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import click
 
 #: Words after ``cluster``: those that only ``disque`` has, and those that the server has, too.
-_OURS: Final = (b"create", b"check", b"downgrade")
+_OURS: Final = (b"create", b"check", b"downgrade", b"evacuate")
 _SHARED: Final = (b"info", b"meet", b"forget")
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
 #: Forms of output → the parameters of verbs that select them.

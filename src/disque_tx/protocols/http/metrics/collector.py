@@ -48,6 +48,7 @@ _GAUGES: Final = (
     ("disque_jobs_queued", "Jobs in queues", "queued_jobs"),
     ("disque_jobs_in_flight", "Jobs in flight", "jobs_in_flight"),
     ("disque_jobs_lacking_copies", "Jobs with fewer copies than wanted", "jobs_lacking_copies"),
+    ("disque_evacuation_left", "Jobs that a leaving node has to give away", "evacuation_left"),
     ("disque_queues", "Queues", "registered_queues"),
     ("disque_clock_ahead_seconds", "Own clock beyond most others", "cluster_clock_ahead_seconds"),
     ("disque_clocks_apart", "Nodes with another clock than most", "cluster_clocks_apart"),

@@ -165,6 +165,8 @@ class MemberRoot(NodeRoot):
             self._apply(rest[0].encode("latin-1"), rest[1].encode("latin-1"))
         elif kind == "forget":
             self._forget(rest[0].encode())
+        elif kind == "evacuate":
+            self.evacuation.begin(lambda: None)  # the parent decides when all processes end
         elif kind == "stop":
             self._stop(rest[0])
 
@@ -245,6 +247,7 @@ class MemberRoot(NodeRoot):
             "figures": figures(self.server),
             "received": self._received,
             "work": jobs_left(node),
+            "evacuated": self.evacuation.over,
             "reached": [one.decode() for one in membership.siblings if reaches(node, one)],
             "nodes": nodes_known(node),
             "ip": "" if is_loopback(ip) else ip.decode(),

@@ -32,6 +32,7 @@ from disque_tx.services.processes.parent.children import (
     Start,
     environment_of_children,
 )
+from disque_tx.services.processes.parent.evacuation import DaemonEvacuation
 from disque_tx.services.processes.parent.handover import FrontListeners
 from disque_tx.services.processes.parent.joining import JoiningProcesses
 from disque_tx.services.processes.parent.kept import Kept
@@ -69,12 +70,12 @@ class Parent(MultiService):
         self._balance = Balance()
         self._listeners = FrontListeners(settings, log, self._balance, reactor)
         self._supervision = Supervision(reactor, self._launch, self)
-        self._reports = ProcessReports(settings, self._supervision.members)
-        self._listening = False
-        self._serving = False
-        self._all_serve = False
+        members = self._supervision.members
+        self._reports = ProcessReports(settings, members)
+        self.evacuation = DaemonEvacuation(settings, members, self._reports, reactor)
+        self._listening = self._serving = self._all_serve = False
         self._kept = Kept()
-        self._joining = JoiningProcesses(self._reports, self._supervision.members)
+        self._joining = JoiningProcesses(self._reports, members)
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
         self._surplus = leftovers.surplus(settings, self._wanted)

@@ -1,0 +1,63 @@
+"""Workloads in which nodes are gone for good, and new ones come in their places."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
+
+LOSSES: Final[dict[str, Workload]] = {
+    "losses": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 0, 5, 90),
+        asynchronous=0.0,
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
+        losses=True,
+        faults=("one_lost",),
+    ),
+    "losses-and-more": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 5, 90),
+        asynchronous=0.0,
+        leaves=True,
+        losses=True,
+        faults=("one_lost", "reset", "stall", "slow_link", "one_away"),
+    ),
+}
+
+
+EVACUATIONS: Final[dict[str, Workload]] = {
+    "evacuations": Workload(
+        replicate=(1, 1, 2, 3),
+        retry_s=(0, 2, 4, 8),
+        delay_s=(0, 0, 0, 0, 5, 90),
+        asynchronous=0.0,
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
+        evacuates=True,
+        faults=("one_evacuated", "two_evacuated"),
+    ),
+    "evacuations-and-more": Workload(
+        replicate=(1, 2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 5, 90),
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
+        policies=(
+            (b"*", b"retry-delay", b"3"),
+            (b"*", b"max-deliveries", b"4"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+        ),
+        evacuates=True,
+        faults=("one_evacuated", "two_evacuated", "reset", "stall", "slow_link", "one_away"),
+    ),
+    "evacuations-with-keys": Workload(
+        replicate=(1, 2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 5),
+        asynchronous=0.0,
+        keys=True,
+        evacuates=True,
+        faults=("one_evacuated", "reset"),
+    ),
+}

@@ -1,0 +1,1 @@
+"""Nodes that leave the cluster empty."""
