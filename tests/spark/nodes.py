@@ -5,6 +5,9 @@ from __future__ import annotations
 from disque_tx.client.addresses import Address, address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
+from disque_tx.client.requests.selection import Selection
+from disque_tx.spark.options import Cluster
+from disque_tx.spark.source.fetching import Fetching
 from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
 
 IDS = [f"D-aaaaaaaa-{number:024d}-05a1" for number in range(10)]
@@ -52,6 +55,14 @@ class NodesTestCase(ScriptedTestCase):
         servers = Servers([address_of(node) for node in nodes], ConnectionOptions(timeout_s=5.0))
         self.addCleanup(servers.close)
         return servers
+
+    def fetching(self, *nodes: ScriptedNode, timeout_s: float = 5.0) -> Fetching:
+        """What gets jobs of the queue ``q`` from these nodes, by the clock of the test."""
+        options = ConnectionOptions(timeout_s=timeout_s)
+        cluster = Cluster(tuple(address_of(node) for node in nodes), options)
+        fetching = Fetching(cluster, Selection.of(["q"]), self.time.now_s)
+        self.addCleanup(fetching.close)
+        return fetching
 
 
 def address_of(node: ScriptedNode) -> Address:

@@ -17,11 +17,14 @@ from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
 from disque_tx.client.resolving import expanded
 from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
+from disque_tx.spark.schema import jobs_ddl
 
-#: The IDs of a batch are part of its offset, some 45 bytes each.
-JOBS_MAX: Final = 10_000
-#: How a batch query reads.
-MODES: Final = ("peek", "lease", "drain")
+#: Of a batch: each is leased as long as the batch runs.
+_JOBS_MAX: Final = 1_000_000
+_JOBS: Final = 10_000
+#: Of a batch: its bodies are in the driver at once.
+_BYTES_MAX: Final = 1 << 30
+_BYTES: Final = 128 << 20
 DELIVERY_MODES: Final = ("direct", "staged")
 DEFAULT_TTL_S: Final = 86_400
 _FORMAT: Final = "disque"
@@ -36,7 +39,11 @@ _CONNECTION: Final = (
     "disque.tls.ca",
     "disque.tls.certificate",
 ) + ("disque.tls.key", "disque.tls.verify", "disque.tls.checkHostname")
-_STREAM: Final = ("subscribe", "maxJobsPerTrigger", "minPartitions", "failOnDataLoss")
+_READ: Final = ("subscribe", "includeDetails")
+_STREAM: Final = ("checkpointLocation", "maxJobsPerTrigger", "maxBytesPerTrigger") + (
+    "minPartitions",
+    "failOnDataLoss",
+)
 _WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode") + (
     "disque.replicate",
     "disque.timeout",
@@ -142,16 +149,24 @@ class Cluster:
 
 @attrs.frozen
 class ReadOptions:
-    """``jobs_max``: in a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by
-    its size. ``strict``: whether jobs that can no longer be read end the query. ``mode``: of a
-    batch query."""
+    """``details``: whether there are columns that GETJOB does not bring. Of a stream only:
+    ``checkpoint``: of the query. ``jobs_max``, ``bytes_max``: of a batch. ``partitions``: minimum
+    number of tasks of a batch, ``None``: by its size. ``strict``: whether jobs that can no longer
+    be read end the query."""
 
     cluster: Cluster
     queues: tuple[str, ...]
-    jobs_max: int
-    partitions: int | None
-    strict: bool
-    mode: str
+    details: bool = False
+    checkpoint: str = ""
+    jobs_max: int = _JOBS
+    bytes_max: int = _BYTES
+    partitions: int | None = None
+    strict: bool = True
+
+    @property
+    def ddl(self) -> str:
+        """The columns."""
+        return jobs_ddl(self.details)
 
 
 @attrs.frozen
@@ -175,16 +190,31 @@ def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
             "A queue has no startingOffsets: every job is delivered until it is acknowledged. Leave"
             " the option out."
         )
-    names = _CONNECTION + _STREAM + (() if streaming else ("mode",))
+    names = _CONNECTION + _READ + (_STREAM if streaming else ())
     checked = FormatOptions(_FORMAT, options, names)
-    return ReadOptions(
+    table = ReadOptions(
         cluster=_cluster(checked),
         queues=_queues(checked),
-        jobs_max=checked.number("maxJobsPerTrigger", 1, JOBS_MAX) or JOBS_MAX,
+        details=checked.boolean("includeDetails", False),
+    )
+    if not streaming:
+        return table
+    return attrs.evolve(
+        table,
+        checkpoint=checked.required("checkpointLocation", "the same as of writeStream"),
+        jobs_max=checked.number("maxJobsPerTrigger", 1, _JOBS_MAX) or _JOBS,
+        bytes_max=checked.number("maxBytesPerTrigger", 1, _BYTES_MAX) or _BYTES,
         partitions=checked.number("minPartitions", 1, _PARTITIONS_MAX),
         strict=checked.boolean("failOnDataLoss", True),
-        mode="lease" if streaming else checked.choice("mode", MODES),
     )
+
+
+def with_details(options: Mapping[str, str]) -> bool:
+    """Whether the columns are those of ``includeDetails``.
+
+    :raises BadOption: when it is neither true nor false.
+    """
+    return FormatOptions(_FORMAT, options, options).boolean("includeDetails", False)
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:

@@ -14,7 +14,7 @@ class ReadTests(SparkTestCase):
     """``read``."""
 
     def test_peek(self) -> None:
-        """Reading with mode ``peek`` leaves the jobs in their queues, and can be repeated."""
+        """Reading leaves the jobs in their queues, and can be repeated."""
         daemon = self.running()
         add_many(address(daemon), "a", 3)
         add_many(address(daemon), "b", 2)
@@ -22,24 +22,6 @@ class ReadTests(SparkTestCase):
         self.assertEqual(5, table.count())
         self.assertEqual(3, table.where("queue = 'a'").count())
         self.assertEqual(3, self.client(daemon).queue_length("a"))
-
-    def test_lease(self) -> None:
-        """Leased jobs are taken from the queue, but not acknowledged."""
-        daemon = self.running()
-        ids = add_many(address(daemon), "q", 3)
-        rows = self.read(address(daemon), mode="lease").collect()
-        self.assertEqual(ids, {row.id for row in rows})
-        self.assertEqual(0, self.client(daemon).queue_length("q"))
-        self.assertEqual("3", daemon.info()["registered_jobs"])
-
-    def test_drain(self) -> None:
-        """Drained jobs are acknowledged."""
-        daemon = self.running()
-        ids = add_many(address(daemon), "q", 3)
-        rows = self.read(address(daemon), mode="drain", minPartitions="2").collect()
-        self.assertEqual(ids, {row.id for row in rows})
-        self.assertEqual("0", daemon.info()["registered_jobs"])
-        self.assertEqual([], self.read(address(daemon), mode="drain").collect())
 
 
 class WriteTests(SparkTestCase):

@@ -26,8 +26,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
 from disque_tx.spark.errors import BadTable
+from disque_tx.spark.paths import exists, for_spark, is_empty, opened, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.paths import exists, for_spark, is_empty, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Run, Runs, counted
 from disque_tx.spark.schema import arrow_schema
 
