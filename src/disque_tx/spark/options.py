@@ -26,7 +26,6 @@ _JOBS: Final = 10_000
 _BYTES_MAX: Final = 1 << 30
 _BYTES: Final = 128 << 20
 DELIVERY_MODES: Final = ("direct", "staged")
-DEFAULT_TTL_S: Final = 86_400
 _FORMAT: Final = "disque"
 _PARTITIONS_MAX: Final = 10_000
 #: As GETJOB and SHOW take them; names are short in practice.
@@ -237,8 +236,12 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         ),
         staged=checked.choice("deliveryMode", DELIVERY_MODES) == "staged",
     )
-    if wanted.staged and wanted.adding.delay_s is not None:
-        raise BadOption("With deliveryMode=staged jobs cannot have a delay; leave the option out.")
+    if wanted.staged:
+        for name, value in (("delay", wanted.adding.delay_s), ("maxlen", wanted.adding.maxlen)):
+            if value is not None:
+                raise BadOption(
+                    f"With deliveryMode=staged jobs cannot have a {name}; leave the option out."
+                )
     return wanted
 
 

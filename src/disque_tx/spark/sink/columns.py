@@ -20,10 +20,11 @@ from pyspark.sql.types import (
 )
 
 from disque_tx.client.requests.adding import add_job_with
-from disque_tx.client.requests.encoding import Request
+from disque_tx.client.requests.encoding import Request, encoded
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.spark.errors import BadColumn
-from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
+from disque_tx.spark.options import WriteOptions
+from disque_tx.spark.sink.staging import staging_queue
 
 _TEXT: Final = (StringType, VarcharType)
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
@@ -63,13 +64,14 @@ def check(schema: StructType, options: WriteOptions) -> None:
         )
 
 
-def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[Request[str]]:
-    """The requests that add the jobs of a batch, which is checked completely before.
+def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[tuple[bytes, Request[str]]]:
+    """Queues, and the requests that add the jobs of a batch, which is checked completely before.
 
     :raises BadColumn: for a null, or a number out of range.
     """
     values = {name: batch.column(name) for name in batch.schema.names}
-    queues = [options.queue] * len(batch) if options.queue else _texts(values["queue"], "queue")
+    one = None if options.queue is None else encoded(options.queue)
+    queues = [one] * len(batch) if one else _texts(values["queue"], "queue")
     bodies = _texts(values["body"], "body")
     times = (
         _seconds(values.get("delay"), "delay", options.adding.delay_s, len(batch)),
@@ -79,13 +81,12 @@ def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[Request[str]]:
     return list(_requests(zip(queues, bodies, *times, strict=True), options))
 
 
-def _requests(rows: Iterator[tuple[Any, ...]], options: WriteOptions) -> Iterator[Request[str]]:
+def _requests(
+    rows: Iterator[tuple[Any, ...]], options: WriteOptions
+) -> Iterator[tuple[bytes, Request[str]]]:
     for queue, body, delay_s, retry_s, ttl_s in rows:
-        if options.staged:
-            ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s
-            delay_s = ttl_s - 1
         own = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
-        yield add_job_with(queue, body, own)
+        yield queue, add_job_with(staging_queue(queue) if options.staged else queue, body, own)
 
 
 def _texts(column: pa.Array, name: str) -> list[Any]:

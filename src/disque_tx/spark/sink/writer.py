@@ -10,7 +10,7 @@ Jobs that failed tasks added never become visible.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 import attrs
@@ -33,11 +33,11 @@ from disque_tx.spark.sink import columns, staging
 
 @attrs.frozen
 class Written(WriterCommitMessage):
-    """The result of a task: how many jobs, and if they are staged, which ones and at which node."""
+    """The result of a task: at which node, how many jobs, and those that are staged, by queue."""
 
     node: Address
     jobs: int
-    staged: tuple[str, ...] = ()
+    staged: Mapping[bytes, Sequence[str]]
 
 
 class JobWriter:
@@ -53,7 +53,7 @@ class JobWriter:
         :raises CannotConnect: when no node can be reached.
         :raises WriteRefused: when the node refuses a job or is lost.
         """
-        staged: list[str] = []
+        staged: dict[bytes, list[str]] = {}
         with closing(self._options.cluster.servers()) as servers:
             connection = servers.any_connection(task)
             jobs = 0
@@ -63,26 +63,29 @@ class JobWriter:
             except BaseException:
                 staging.withdraw(servers, {connection.address: staged})
                 raise
-            return Written(connection.address, jobs, tuple(staged))
+            return Written(connection.address, jobs, staged)
 
     def _add(
         self,
         connection: PipelinedConnection,
-        wanted: Sequence[Request[str]],
-        staged: list[str],
+        wanted: Sequence[tuple[bytes, Request[str]]],
+        staged: dict[bytes, list[str]],
         before: int,
     ) -> int:
         """How many were added. ``before``: how many the task had added until then."""
         refused: list[Refused] = []
         added = 0
         try:
-            for answer in connection.calls(wanted):
+            if self._options.staged:
+                _prepare(connection, {queue for queue, _ in wanted} - staged.keys(), staged)
+            answers = connection.calls([request for _, request in wanted])
+            for (queue, _), answer in zip(wanted, answers, strict=True):
                 if isinstance(answer, Refused):
                     refused.append(answer)
                     continue
                 added += 1
                 if self._options.staged:
-                    staged.append(answer)
+                    staged[queue].append(answer)
         except ClientError as error:
             raise self._failed(error, before + added) from error
         if refused:
@@ -97,7 +100,7 @@ class JobWriter:
     def publish(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """All tasks succeeded: make the staged jobs visible."""
         with closing(self._options.cluster.servers()) as servers:
-            staging.queue_all(servers, _staged(messages))
+            staging.publish(servers, _staged(messages))
 
     def withdraw(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """A task failed: remove what the others staged."""
@@ -105,12 +108,21 @@ class JobWriter:
             staging.withdraw(servers, _staged(messages))
 
 
-def _staged(messages: Iterable[WriterCommitMessage | None]) -> dict[Address, list[str]]:
-    """Node → IDs of the staged jobs. A task that failed has no message."""
-    jobs: dict[Address, list[str]] = defaultdict(list)
+def _prepare(
+    connection: PipelinedConnection, queues: Iterable[bytes], staged: dict[bytes, list[str]]
+) -> None:
+    for queue in queues:
+        connection.call(staging.pause(queue))
+        staged[queue] = []
+
+
+def _staged(messages: Iterable[WriterCommitMessage | None]) -> staging.Staged:
+    """The staged jobs. A task that failed has no message."""
+    jobs: dict[Address, dict[bytes, list[str]]] = defaultdict(lambda: defaultdict(list))
     for message in messages:
-        if isinstance(message, Written) and message.staged:
-            jobs[message.node] += message.staged
+        if isinstance(message, Written):
+            for queue, ids in message.staged.items():
+                jobs[message.node][queue] += ids
     return jobs
 
 

@@ -135,7 +135,7 @@ class Fetching:
             node.servers.close()
 
     def _reachable(self, nodes: Sequence[_Node] = ()) -> list[_Node]:
-        """Those that are not left alone; all, if all are."""
+        """The nodes that are not left alone, or all of them, if every one is."""
         now_s = self._now_s()
         nodes = nodes or self._nodes
         return [node for node in nodes if node.until_s <= now_s] or list(nodes)
