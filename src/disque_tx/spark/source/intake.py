@@ -25,6 +25,7 @@ from typing import Final
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
 from disque_tx.client.values import Job
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.leases import SourceLeases
@@ -34,6 +35,8 @@ _LOG: Final = logging.getLogger(__name__)
 #: How long a job may be on its way from one node to another, and how often to look for it.
 _ON_THE_WAY_S: Final = 1.0
 _PAUSE_S: Final = 0.05
+#: Jobs of one ACKJOB.
+_AT_ONCE: Final = 100
 
 
 class StreamIntake:
@@ -120,16 +123,22 @@ def acknowledge(servers: Servers, offset: Offset, strict: bool) -> None:
     """Acknowledge the jobs of a batch. ``strict``: whether to fail when some cannot be, or to let
     them be delivered again."""
     for node, ids in offset.jobs.items():
-        answers = servers.ask_holders(node, ids, requests.ack_jobs, _never)
+        # IDs have no spaces, so some of them are a text.
+        several = [" ".join(ids[at : at + _AT_ONCE]) for at in range(0, len(ids), _AT_ONCE)]
+        answers = servers.ask_holders(node, several, _acknowledgement, _never)
         failed = [answer for answer in answers if isinstance(answer, ClientError)]
         if failed and strict:
             raise failed[0]
         if failed:
             _LOG.warning(
                 "%d stored jobs could not be acknowledged, and will be delivered again: %s",
-                len(failed),
+                min(len(ids), len(failed) * _AT_ONCE),
                 failed[0],
             )
+
+
+def _acknowledgement(ids: str) -> Request[int]:
+    return requests.ack_jobs(*ids.split())
 
 
 def _never(answer: object) -> bool:
