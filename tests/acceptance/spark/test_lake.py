@@ -43,7 +43,7 @@ class LakeTests(SparkTestCase):
         daemon = self.running()
         folder = self.folder()
         ids = add_many(address(daemon), "q", 300)
-        for column in ("body", "CAST(body AS INT) AS number"):
+        for column in ("body", "CAST(CAST(body AS STRING) AS INT) AS number"):
             ids |= add_many(address(daemon), "q", 10)
             query = (
                 self.stream(address(daemon), folder)
@@ -62,7 +62,7 @@ class LakeTests(SparkTestCase):
         daemon = self.running()
         table = self.folder() / "table"
         ids: set[str] = set()
-        for command in ("stream", "drain", "stream"):
+        for command in ("stream", "drain"):
             ids |= add_many(address(daemon), "q", 100)
             words = [command, "q", "--into", str(table), "--servers", address(daemon)]
             subprocess.run(
@@ -140,15 +140,9 @@ class KillTests(SparkTestCase):
     def started_process(self, how: str, daemon: Daemon, table: Path) -> subprocess.Popen[str]:
         """Start a process group that stores jobs."""
         paths = os.pathsep.join((environment()["PYTHONPATH"], str(_ROOT)))
+        words = [sys.executable, "-m", "tests.acceptance.spark.lakes", how]
         running = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.acceptance.spark.lakes",
-                how,
-                address(daemon),
-                str(table),
-            ],
+            [*words, address(daemon), str(table)],
             env={**os.environ, "PYTHONPATH": paths},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
