@@ -25,7 +25,9 @@ _JOBS: Final = 10_000
 #: Of a batch: its bodies are in the driver at once.
 _BYTES_MAX: Final = 1 << 30
 _BYTES: Final = 128 << 20
-DELIVERY_MODES: Final = ("direct", "staged")
+DELIVERY_MODES: Final = ("direct", "staged", "unique")
+#: How long keys are kept: longer than anybody lets a failed query wait.
+_KEY_FOR_S: Final = 86_400
 _FORMAT: Final = "disque"
 _PARTITIONS_MAX: Final = 10_000
 #: As GETJOB and SHOW take them; names are short in practice.
@@ -43,7 +45,7 @@ _STREAM: Final = ("checkpointLocation", "maxJobsPerTrigger", "maxBytesPerTrigger
     "minPartitions",
     "failOnDataLoss",
 )
-_WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode") + (
+_WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode", "keyFor") + (
     "disque.replicate",
     "disque.timeout",
     "disque.maxlen",
@@ -171,12 +173,19 @@ class ReadOptions:
 @attrs.frozen
 class WriteOptions:
     """``queue``: of all jobs; overrides the column. ``adding``: options of ADDJOB where no column
-    sets them. ``staged``: whether jobs become visible only when all have been added."""
+    sets them. ``mode``: how they become visible, and whether again. ``key_for_s``: how long a job
+    is not added again with a key that it had."""
 
     cluster: Cluster
     queue: str | None
     adding: AddOptions
-    staged: bool
+    mode: str
+    key_for_s: int
+
+    @property
+    def staged(self) -> bool:
+        """Whether jobs become visible only when all have been added."""
+        return self.mode == "staged"
 
 
 def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
@@ -234,7 +243,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
             maxlen=checked.number("disque.maxlen", 1, U32_MAX),
             asynchronous=checked.boolean("disque.async", False),
         ),
-        staged=checked.choice("deliveryMode", DELIVERY_MODES) == "staged",
+        mode=checked.choice("deliveryMode", DELIVERY_MODES),
+        key_for_s=checked.number("keyFor", 1, U32_MAX) or _KEY_FOR_S,
     )
     if wanted.staged:
         for name, value in (("delay", wanted.adding.delay_s), ("maxlen", wanted.adding.maxlen)):

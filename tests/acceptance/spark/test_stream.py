@@ -228,6 +228,31 @@ class StreamSourceTests(SparkTestCase):
 class StreamSinkTests(SparkTestCase):
     """``writeStream``."""
 
+    def test_again(self) -> None:
+        """A batch that runs again, because the query was killed before it was committed, adds
+        nothing with the mode ``unique``."""
+        daemon = self.running()
+        folder = self.folder()
+        self.table(50).select("body").repartition(3).write.parquet(str(folder / "in"))
+        for _ in range(2):
+            query = (
+                self.spark.readStream.schema("body STRING")
+                .parquet(str(folder / "in"))
+                .writeStream.format("disque")
+                .option("disque.servers", address(daemon))
+                .option("queue", "q")
+                .option("deliveryMode", "unique")
+                .option("checkpointLocation", str(folder / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            self.assertTrue(query.awaitTermination(STREAM_S))
+            self.assertEqual(50, self.client(daemon).queue_length("q"))
+            (folder / "checkpoint" / "commits" / "0").unlink()
+            (folder / "checkpoint" / "commits" / ".0.crc").unlink(missing_ok=True)
+        bodies = {job.body for job in self.client(daemon).get_jobs("q", count=100)}
+        self.assertEqual(50, len(bodies))
+
     def test_both_ways(self) -> None:
         """A stream from one queue to another moves all jobs, in both delivery modes."""
         daemon = self.running()

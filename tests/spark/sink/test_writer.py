@@ -58,6 +58,25 @@ class WriterTests(NodesTestCase):
         )
         self.assertEqual(b"ADDJOB staged:q x 5000", b" ".join(node.requests[2]))
 
+    def test_keys(self) -> None:
+        """With the mode ``unique`` each row has a key, which is the same when the task runs again,
+        and of no other task or write; a column overrides it, and works with other modes as
+        well."""
+        node = self.node(ADDJOB=bulk(IDS[0]))
+        rows = [batch(body=["x", "y"]), batch(body=["z"], key=["own"])]
+        options = self.options(node, deliverymode="unique", queue="q", keyfor="60")
+        writer = JobWriter(options)
+        for some, task in ((writer, 3), (writer, 3), (writer, 4), (JobWriter(options), 3)):
+            some.add(rows, task)
+        keys = [words[words.index(b"UNIQUE") + 1] for words in node.requests]
+        self.assertEqual(keys[:3], keys[3:6])
+        self.assertEqual(3 * 2 + 1, len(set(keys)))
+        self.assertEqual(b"own", keys[2])
+        self.assertEqual([b"FOR", b"60"], node.requests[0][-2:])
+        node.requests.clear()
+        JobWriter(self.options(node, queue="q")).add([batch(body=["x"] * 2, key=["k", None])], 0)
+        self.assertEqual([True, False], [b"UNIQUE" in words for words in node.requests])
+
     def test_refused(self) -> None:
         """An error reply fails the task, with the number of jobs that were added before."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
@@ -93,6 +112,7 @@ class WriterTests(NodesTestCase):
             batch(queue=["q", "q"], body=["x", None]),
             batch(queue=["q"], body=["x"], ttl=[0]),
             batch(queue=["q"], body=["x"], delay=[-1]),
+            batch(queue=["q"], body=["x"], key=["k" * 513]),
         ):
             with self.assertRaises(BadColumn):
                 JobWriter(self.options(node)).add([rows], 0)

@@ -35,7 +35,9 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "delay": (_WHOLE, "a whole number of seconds"),
     "retry": (_WHOLE, "a whole number of seconds"),
     "ttl": (_WHOLE, "a whole number of seconds"),
+    "key": ((BinaryType, *_TEXT), "binary or a string"),
 }
+_KEY_BYTES_MAX: Final = 512
 _LEAST: Final = {"delay": 0, "retry": 0, "ttl": 1}
 
 
@@ -55,8 +57,11 @@ def check(schema: StructType, options: WriteOptions) -> None:
         wrong.append("column 'body' is missing")
     if "queue" not in names and options.queue is None:
         wrong.append("there is neither a column 'queue' nor an option queue")
-    if options.staged and "delay" in names:
-        wrong.append("with deliveryMode=staged jobs cannot have a column 'delay'")
+    wrong += [
+        f"with deliveryMode=staged jobs cannot have a column {name!r}"
+        for name in ("delay", "key")
+        if options.staged and name in names
+    ]
     if wrong:
         raise BadColumn(
             f"This table cannot be written to Disque: {'; '.join(wrong)}. It may have the columns"
@@ -64,8 +69,11 @@ def check(schema: StructType, options: WriteOptions) -> None:
         )
 
 
-def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[tuple[bytes, Request[str]]]:
+def jobs(
+    batch: pa.RecordBatch, options: WriteOptions, keys: Iterator[str]
+) -> list[tuple[bytes, Request[str]]]:
     """Queues, and the requests that add the jobs of a batch, which is checked completely before.
+    ``keys``: one for each row, which it gets with the mode ``unique`` if no column has one.
 
     :raises BadColumn: for a null, or a number out of range.
     """
@@ -78,14 +86,22 @@ def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[tuple[bytes, Requ
         _seconds(values.get("retry"), "retry", options.adding.retry_s, len(batch)),
         _seconds(values.get("ttl"), "ttl", options.adding.ttl_s, len(batch)),
     )
-    return list(_requests(zip(queues, bodies, *times, strict=True), options))
+    own = _keys(values.get("key"), keys if options.mode == "unique" else None, len(batch))
+    return list(_requests(zip(queues, bodies, *times, own, strict=True), options))
 
 
 def _requests(
     rows: Iterator[tuple[Any, ...]], options: WriteOptions
 ) -> Iterator[tuple[bytes, Request[str]]]:
-    for queue, body, delay_s, retry_s, ttl_s in rows:
-        own = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
+    for queue, body, delay_s, retry_s, ttl_s, key in rows:
+        own = attrs.evolve(
+            options.adding,
+            delay_s=delay_s,
+            retry_s=retry_s,
+            ttl_s=ttl_s,
+            unique=key,
+            unique_for_s=None if key is None else options.key_for_s,
+        )
         yield queue, add_job_with(staging_queue(queue) if options.staged else queue, body, own)
 
 
@@ -98,6 +114,19 @@ def _texts(column: pa.Array, name: str) -> list[Any]:
         )
     values: list[Any] = column.cast(pa.large_binary()).to_pylist()
     return values
+
+
+def _keys(column: pa.Array | None, made: Iterator[str] | None, rows: int) -> list[Any]:
+    """The keys of the rows; ``None`` for a row without one."""
+    given = [None] * rows if column is None else column.cast(pa.large_binary()).to_pylist()
+    for key in given:
+        if key is not None and not 0 < len(key) <= _KEY_BYTES_MAX:
+            raise BadColumn(
+                f"Column 'key' has a value of {len(key)} bytes; it must have 1 to {_KEY_BYTES_MAX}."
+            )
+    if made is None:
+        return given
+    return [own if key is None else key for key, own in zip(given, made, strict=False)]
 
 
 def _seconds(column: pa.Array | None, name: str, otherwise: int | None, rows: int) -> list[Any]:

@@ -3,6 +3,9 @@
 ``direct``: a job can be fetched as soon as it is added. A task that fails and runs again, or a
 batch that runs again after a restart, adds its jobs again: at least once.
 
+``unique``: the same, but each row has a key, by which a task or batch that runs again finds its
+jobs added already, and adds nothing.
+
 ``staged``: no job can be fetched before all of a write, or of a batch of a stream, have been added.
 Jobs that failed tasks added never become visible.
 """
@@ -12,6 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import count
+from typing import Final
+from uuid import uuid4
 
 import attrs
 import pyarrow as pa
@@ -30,6 +36,15 @@ from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import WriteOptions
 from disque_tx.spark.sink import columns, staging
 
+#: What becomes of the jobs that a task added before it failed.
+_FATES: Final = {
+    "direct": "remain, and are added again by the next attempt",
+    "staged": "are removed again",
+    "unique": "remain, and are not added again by the next attempt",
+}
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
 
 @attrs.frozen
 class Written(WriterCommitMessage):
@@ -45,6 +60,7 @@ class JobWriter:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
+        self._write = uuid4().hex
 
     def add(self, batches: Iterable[pa.RecordBatch], task: int) -> Written:
         """Add all jobs of a task at one node.
@@ -57,9 +73,11 @@ class JobWriter:
         with closing(self._options.cluster.servers()) as servers:
             connection = servers.any_connection(task)
             jobs = 0
+            keys = map(_beginning(self._write, task).__add__, map(str, count()))
             try:
                 for batch in batches:
-                    jobs += self._add(connection, columns.jobs(batch, self._options), staged, jobs)
+                    wanted = columns.jobs(batch, self._options, keys)
+                    jobs += self._add(connection, wanted, staged, jobs)
             except BaseException:
                 staging.withdraw(servers, {connection.address: staged})
                 raise
@@ -93,8 +111,7 @@ class JobWriter:
         return added
 
     def _failed(self, error: ClientError, added: int) -> WriteRefused:
-        direct = "remain, and are added again by the next attempt"
-        fate = "are removed again" if self._options.staged else direct
+        fate = _FATES[self._options.mode]
         return WriteRefused(f"{error} The {added} jobs that this task added before {fate}.")
 
     def publish(self, messages: Iterable[WriterCommitMessage | None]) -> None:
@@ -124,6 +141,15 @@ def _staged(messages: Iterable[WriterCommitMessage | None]) -> staging.Staged:
             for queue, ids in message.staged.items():
                 jobs[message.node][queue] += ids
     return jobs
+
+
+def _beginning(write: str, task: int) -> str:
+    """The beginning of the keys of a task: those of a batch are the same whenever it runs."""
+    context = TaskContext.get()
+    query = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    if context is None or query is None:
+        return f"spark/{write}/{task}/"
+    return f"spark/{query}/{context.getLocalProperty(_BATCH_ID)}/{task}/"
 
 
 def _task() -> int:

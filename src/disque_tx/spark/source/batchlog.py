@@ -38,9 +38,10 @@ class BatchLog:
         self._system = system
         self._cache: dict[str, Offset] = {}
 
-    def write(self, offset: Offset, before: Mapping[str, Any]) -> dict[str, Any]:
+    def write(self, offset: Offset, before: Mapping[str, Any], size: int = 0) -> dict[str, Any]:
         """Keep the IDs of a batch; returns what Spark is to store. ``before``: the same of the
-        batch before it, behind which the files of earlier ones are removed."""
+        batch before it, behind which the files of earlier ones are removed. ``size``: bytes of the
+        bodies, which belong to it because the division into tasks follows from them."""
         content = json.dumps({str(node): list(ids) for node, ids in offset.jobs.items()}).encode()
         digest = hashlib.sha256(content).hexdigest()
         folder = os.path.dirname(_file(before) or f"{_FOLDER}/{secrets.token_hex(8)}/0")
@@ -50,7 +51,13 @@ class BatchLog:
             out.write(content)
         self._remove(folder, {file, _file(before)})
         self._remember(file, offset)
-        return {"seq": offset.seq, "jobs": len(offset), "file": file, "sha256": digest}
+        return {
+            "seq": offset.seq,
+            "jobs": len(offset),
+            "bytes": size,
+            "file": file,
+            "sha256": digest,
+        }
 
     def read(self, kept: Any) -> Offset:
         """The batch of an offset that Spark stored. Those of earlier versions contain the IDs.

@@ -106,7 +106,8 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end is begun:
             driver.keeper.tell(None)
             return start
-        kept = driver.log.write(end, start)
+        size = sum(len(job.body) for job in driver.intake.fetched(end).values())
+        kept = driver.log.write(end, start, size)
         driver.hold(kept, end)
         return kept
 
@@ -118,7 +119,8 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         driver.hold(end, offset)
         batch, jobs = driver.intake.readable(offset), driver.intake.fetched(offset)
-        size = sum(len(job.body) for job in jobs.values())
+        # The same tasks whenever it runs, so that they can be told from others.
+        size = end.get("bytes", 0)
         return [
             InputPartition((node, ids, self._carried([jobs[job_id] for job_id in ids if jobs])))
             for node, ids in shares(batch, self._options.partitions, size)
