@@ -75,6 +75,15 @@ class ReadingTests(SynchronousTestCase):
         ):
             self.assertIn(words, self.refused(**options))
 
+    def test_patterns(self) -> None:
+        """A stream may have queues, patterns, or both; a table has names only."""
+        pattern = {"disque.servers": "a:1", "checkpointLocation": "/c", "subscribepattern": "m*,n*"}
+        found = read_options(pattern, streaming=True)
+        self.assertEqual(((), ("m*", "n*")), (found.queues, found.patterns))
+        both = read_options({**pattern, "subscribe": "q"}, streaming=True).selection
+        self.assertEqual(((b"q",), (b"m*", b"n*")), (both.queues, both.match))
+        self.assertRaises(BadOption, read_options, {**_LEAST, **pattern}, False)
+
     def test_password_in_servers(self) -> None:
         """Servers must not contain a password, because plans show them; nor does the message."""
         error = self.refused(disque_servers="disque://:hush@a:1")

@@ -14,6 +14,7 @@ from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import BadAddress, NameNotFound, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.client.requests.selection import Selection
 from disque_tx.client.resolving import expanded
 from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
@@ -32,6 +33,7 @@ _FORMAT: Final = "disque"
 _PARTITIONS_MAX: Final = 10_000
 #: As GETJOB and SHOW take them; names are short in practice.
 _QUEUES_MAX: Final = 1000
+_PATTERNS_MAX: Final = 100
 _TIMEOUT_S: Final = 10.0
 _CONNECTION: Final = (
     "disque.servers",
@@ -41,7 +43,8 @@ _CONNECTION: Final = (
     "disque.tls.certificate",
 ) + ("disque.tls.key", "disque.tls.verify", "disque.tls.checkHostname")
 _READ: Final = ("subscribe", "includeDetails")
-_STREAM: Final = ("checkpointLocation", "maxJobsPerTrigger", "maxBytesPerTrigger") + (
+_STREAM: Final = ("subscribePattern", "checkpointLocation", "maxJobsPerTrigger") + (
+    "maxBytesPerTrigger",
     "minPartitions",
     "failOnDataLoss",
 )
@@ -150,19 +153,25 @@ class Cluster:
 
 @attrs.frozen
 class ReadOptions:
-    """``details``: whether there are columns that GETJOB does not bring. Of a stream only:
-    ``checkpoint``: of the query. ``jobs_max``, ``bytes_max``: of a batch. ``partitions``: minimum
-    number of tasks of a batch, ``None``: by its size. ``strict``: whether jobs that can no longer
-    be read end the query."""
+    """``patterns``: globs of further queues. ``details``: whether there are columns that GETJOB
+    does not bring. Of a stream only: ``checkpoint``: of the query. ``jobs_max``, ``bytes_max``: of
+    a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by its size. ``strict``:
+    whether jobs that can no longer be read end the query."""
 
     cluster: Cluster
     queues: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
     details: bool = False
     checkpoint: str = ""
     jobs_max: int = _JOBS
     bytes_max: int = _BYTES
     partitions: int | None = None
     strict: bool = True
+
+    @property
+    def selection(self) -> Selection:
+        """What GETJOB is asked for."""
+        return Selection.of(self.queues, self.patterns)
 
     @property
     def ddl(self) -> str:
@@ -200,9 +209,11 @@ def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
         )
     names = _CONNECTION + _READ + (_STREAM if streaming else ())
     checked = FormatOptions(_FORMAT, options, names)
+    patterns = _names(checked, "subscribePattern", needed=False) if streaming else ()
     table = ReadOptions(
         cluster=_cluster(checked),
-        queues=_queues(checked),
+        queues=_names(checked, "subscribe", needed=not streaming or not patterns),
+        patterns=patterns,
         details=checked.boolean("includeDetails", False),
     )
     if not streaming:
@@ -292,10 +303,12 @@ def _tls(checked: FormatOptions) -> TLS | None:
     )
 
 
-def _queues(checked: FormatOptions) -> tuple[str, ...]:
-    names = [name.strip() for name in checked.required("subscribe", "mail,orders").split(",")]
-    if not all(names) or len(names) > _QUEUES_MAX:
-        raise checked.invalid(
-            "subscribe", f"names of queues, at most {_QUEUES_MAX}, separated by commas"
-        )
+def _names(checked: FormatOptions, option: str, needed: bool) -> tuple[str, ...]:
+    given = checked.required(option, "mail,orders") if needed else checked.text(option)
+    if given is None:
+        return ()
+    names = [name.strip() for name in given.split(",")]
+    most = _QUEUES_MAX if option == "subscribe" else _PATTERNS_MAX
+    if not all(names) or len(names) > most:
+        raise checked.invalid(option, f"names of queues, at most {most}, separated by commas")
     return tuple(dict.fromkeys(names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import AuthenticationRefused, CannotConnect
+from disque_tx.client.requests import encoding as requests
 from disque_tx.client.values import Job
 from disque_tx.spark.source.fetching import Fetching, Limit
 from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, array, bulk
@@ -115,7 +116,8 @@ class FetchingTests(NodesTestCase):
         with self.assertLogs(_LOGGER, "WARNING"):
             for _ in range(2):
                 self.assertRaises(CannotConnect, self.ids, fetching, 5)
-        self.assertRaises(CannotConnect, fetching.waiting)
+        with self.assertRaises(CannotConnect):
+            fetching.ask_each(lambda node: node.call(requests.queue_length("q")))
 
     def test_lost_in_between(self) -> None:
         """The jobs that a node delivered before it was lost are in the batch."""
@@ -135,6 +137,10 @@ class FetchingTests(NodesTestCase):
         found = self.fetching(node).fetch(Limit(5, 100), 3, set())
         self.assertEqual({address_of(node): [Job("q", IDS[0], b"x")]}, found)
 
-    def test_waiting(self) -> None:
-        """The number of available jobs is that of all nodes."""
-        self.assertEqual(10, self.fetching(*self.cluster(2, QLEN=b":5\r\n")).waiting())
+    def test_idle_connection(self) -> None:
+        """A node that closed a connection, as it was idle for long, is not left alone."""
+        node = self.node(QLEN=[b":5\r\n", HANG_UP, b":6\r\n"])
+        fetching = self.fetching(node)
+        for length in (5, 6):
+            found = fetching.ask_each(lambda node: node.call(requests.queue_length("q")))
+            self.assertEqual({address_of(node): length}, found)

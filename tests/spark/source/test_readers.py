@@ -50,7 +50,7 @@ class StreamTests(NodesTestCase):
         """A query for what is there now ends after as many jobs as there were, although more
         arrive."""
         node = self.node(
-            QLEN=b":3\r\n", WORKING=b":60\r\n", ACKJOB=b":1\r\n",
+            QCOUNT=nodes.counts(3), WORKING=b":60\r\n", ACKJOB=b":1\r\n",
             GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[2])],
         )  # fmt: skip
         reader = self.reader(node, maxJobsPerTrigger="2")
@@ -70,6 +70,17 @@ class StreamTests(NodesTestCase):
         ]
         self.assertEqual(["2", "1"], counts)
         self.assertEqual([], list(reader.partitions(second, second)))
+
+    def test_lag(self) -> None:
+        """A progress says how far the query is behind; a node that does not say is no reason to
+        stop."""
+        node = self.node(
+            QCOUNT=[nodes.counts(7, in_flight=2, oldest_ms=1500), b"-ERR too many\r\n"]
+        )
+        reader = self.reader(node)
+        behind = {"queued": 7, "inFlight": 2, "oldestS": 1.5}
+        self.assertEqual({**behind, "queues": {"q": behind}}, reader.reportLatestOffset())
+        self.assertIsNone(reader.reportLatestOffset())
 
     def test_moved_once(self) -> None:
         """Tasks get what GETJOB brought; after a restart, or with columns that it does not bring,

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.blocking.servers import Servers
+from disque_tx.client.blocking.servers import PipelinedConnection, Servers
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
@@ -89,17 +89,16 @@ class Fetching:
         options = attrs.evolve(cluster.connection, timeout_s=timeout_s)
         self._nodes = [_Node(node, Servers([node], options)) for node in cluster.addresses]
 
-    def waiting(self) -> int:
-        """How many jobs are queued at the nodes now.
+    def ask_each(self, ask: Callable[[PipelinedConnection], _T]) -> dict[Address, _T]:
+        """Node → what a function found out there, of those that can be reached.
 
         :raises CannotConnect: when no node can be reached.
         """
-        asked = [requests.queue_length(queue) for queue in self._selection.queues]
         nodes = self._reachable()
-        answers = self._at_once([(node, lambda node: _ask(node, asked)) for node in nodes])
-        lengths = [sum(answer) for answer in answers if answer is not None]
+        answers = self._at_once([(node, lambda node: _asked(node, ask)) for node in nodes])
         self._check(nodes)
-        return sum(lengths)
+        pairs = zip(nodes, answers, strict=True)
+        return {node.address: answer for node, answer in pairs if answer is not None}
 
     def fetch(self, limit: Limit, turn: int, done: set[str]) -> dict[Address, list[Job]]:
         """Node → jobs that it delivered, each job once. Jobs in ``done`` are stored already: they
@@ -211,6 +210,19 @@ def _ask(node: _Node, several: Sequence[Request[_T]]) -> list[_T]:
         if isinstance(answer, ClientError):
             raise answer
     return answers
+
+
+def _asked(node: _Node, ask: Callable[[PipelinedConnection], _T]) -> _T:
+    """Like :meth:`Servers.ask`: nodes close connections that were idle for long, so once more."""
+    try:
+        return ask(node.servers.connection(node.address))
+    except ConnectionLost:
+        node.servers.close()
+    try:
+        return ask(node.servers.connection(node.address))
+    except ConnectionLost:
+        node.servers.close()
+        raise
 
 
 def _caught(work: tuple[_Node, Callable[[_Node], _T]]) -> _T | ConnectionLost:

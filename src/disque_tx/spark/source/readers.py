@@ -6,6 +6,7 @@ the jobs with its partition, or reads them by their IDs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
@@ -21,12 +22,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from disque_tx.client.addresses import Address
+from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import scans
-from disque_tx.client.requests.selection import Selection
 from disque_tx.client.values import Job
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import arrow_schema, batches
+from disque_tx.spark.source import lag
 from disque_tx.spark.source.batchlog import BatchLog
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import StreamIntake, acknowledge
@@ -35,6 +37,7 @@ from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, shares
 from disque_tx.spark.source.rows import delivered_row, job_row, job_rows
 
+_LOG: Final = logging.getLogger(__name__)
 _PAGE_JOBS: Final = 500
 
 
@@ -82,7 +85,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """The query ends when as many jobs were fetched as are queued now."""
         driver = self._started()
-        driver.left = driver.fetching.waiting()
+        driver.left = lag.total(lag.waiting(driver.fetching, self._options.selection)).queued
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Acknowledge the batch that ended at ``start``, and fetch the next one.
@@ -110,6 +113,15 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept = driver.log.write(end, start, size)
         driver.hold(kept, end)
         return kept
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """How far the query is behind, for the progress: ``sources[].latestOffset``. A node that
+        does not say, because it is busy for example, is no reason to stop."""
+        try:
+            return lag.as_json(lag.waiting(self._started().fetching, self._options.selection))
+        except ClientError as error:
+            _LOG.info("It is not known how far the query is behind. %s", error)
+            return None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of the batch that ends at ``end``."""
@@ -166,7 +178,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log = BatchLog(options.checkpoint)
             keeper = Keeper(_Settling(options, log))
             leases = SourceLeases()
-            fetching = Fetching(options.cluster, Selection.of(options.queues))
+            fetching = Fetching(options.cluster, options.selection)
             intake = StreamIntake(options.cluster.servers(), fetching, leases, options.strict)
             heartbeat = Heartbeat(leases, options.cluster.servers)
             self._driver = _Driver(log, keeper, fetching, intake, heartbeat)

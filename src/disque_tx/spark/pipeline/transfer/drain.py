@@ -23,7 +23,6 @@ import attrs
 import click
 import pyarrow as pa
 
-from disque_tx.client.requests.selection import Selection
 from disque_tx.errors import DisqueError
 from disque_tx.spark.options import ReadOptions, read_options
 from disque_tx.spark.paths import resolved
@@ -60,7 +59,7 @@ def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threadin
     schema = arrow_schema(options.ddl)
     limit = Limit(_JOBS_MAX, options.bytes_max)
     empty = turn = 0
-    fetching = Fetching(options.cluster, Selection.of(options.queues))
+    fetching = Fetching(options.cluster, options.selection)
     with closing(fetching), closing(options.cluster.servers()) as servers:
         while not stopped.is_set() and (follow or empty < _EMPTY_ROUNDS):
             turn += 1
