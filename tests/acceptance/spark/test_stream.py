@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from disque_tx.spark.returning import disque_nack
 from tests.acceptance.daemon import free_port, wait_for
 from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address
 
@@ -73,6 +75,35 @@ class StreamSourceTests(SparkTestCase):
         self.addCleanup(query.stop)
         self.assertTrue(query.awaitTermination(STREAM_S))
         self.assertEqual([0, 0, 0, 0], seen)
+
+    def test_given_back(self) -> None:
+        """A job that ``foreachBatch`` gives back is not acknowledged with its batch: it is queued
+        again, with the reason."""
+        daemon = self.running()
+        client = self.client(daemon)
+        folder = self.folder()
+        add_many(address(daemon), "q", 10)
+        given: list[int] = []
+
+        def sort_out(table: DataFrame, batch: int) -> None:
+            bad = table.where("CAST(body AS STRING) = '7'")
+            place = str(folder / "checkpoint")
+            given.append(disque_nack(bad, "bad", servers=address(daemon), checkpoint=place))
+
+        query = (
+            self.stream(address(daemon), folder)
+            .writeStream.foreachBatch(sort_out)
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        self.addCleanup(query.stop)
+        self.assertTrue(query.awaitTermination(STREAM_S))
+        self.assertEqual(1, sum(given))
+        (left,) = client.job_scan("q")
+        self.assertEqual((b"7", 1, "queued"), (left.body, left.nacks, left.state))
+        self.assertEqual([left.id], [job.id for job in client.job_scan("q", reason="bad")])
+        self.assertEqual("1", daemon.info()["registered_jobs"])
 
     def test_stopped(self) -> None:
         """When a query is stopped, its leases expire and other clients get the jobs."""

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import read_options
 from disque_tx.spark.source.readers import JobStreamReader
+from disque_tx.spark.source.returned import Returned
 from tests.client.scripted import ScriptedNode
 from tests.spark import nodes
 from tests.spark.nodes import IDS, NodesTestCase
@@ -110,6 +111,24 @@ class StreamTests(NodesTestCase):
             acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
             ids = [job_id.encode() for job_id in IDS[:2]]
             self.assertEqual([ids] if is_committed else [], acknowledged)
+
+    def test_given_back(self) -> None:
+        """Jobs that the query gave back are not acknowledged with their batch: not at the end, not
+        after a restart, and not when they are delivered again."""
+        node = self.node(
+            GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[0])], WORKING=b":60\r\n"
+        )
+        node.answer("ACKJOB", b":1\r\n")
+        reader = self.reader(node)
+        end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        Returned(str(self.checkpoint)).add(IDS[:1])
+        self.commit(end)
+        reader.stop()
+        again = self.reader(node)
+        following = again.latestOffset(end, again.getDefaultReadLimit())
+        self.assertEqual(IDS[:1], self.rows(again, end, following))
+        acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
+        self.assertEqual([[IDS[1].encode()]] * 2, acknowledged)
 
     def test_idle_at_the_end(self) -> None:
         """A batch that is acknowledged already is not acknowledged again at the end."""

@@ -52,6 +52,10 @@ class StreamIntake:
         self._left_out: set[str] = set()
         self._fetched: tuple[int, Mapping[str, Job]] = (0, {})
 
+    def leave_out(self, ids: set[str]) -> None:
+        """Do not acknowledge these jobs with their batch."""
+        self._left_out |= ids
+
     def advance(self, start: Offset, limit: Limit) -> Offset:
         """The offset of the next batch; ``start`` if there are no jobs for one.
 
@@ -101,11 +105,7 @@ class StreamIntake:
 
     def readable(self, offset: Offset) -> Offset:
         """The current batch without the jobs that are left out."""
-        jobs = {
-            node: [job_id for job_id in ids if job_id not in self._left_out]
-            for node, ids in offset.jobs.items()
-        }
-        return Offset(offset.seq, jobs)
+        return offset.without(self._left_out)
 
     def fetched(self, offset: Offset) -> Mapping[str, Job]:
         """ID → job, if this process fetched the batch; otherwise nothing."""

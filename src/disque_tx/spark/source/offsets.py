@@ -36,6 +36,14 @@ class Offset:
         """The IDs, wherever they came from."""
         return {job_id for ids in self.jobs.values() for job_id in ids}
 
+    def without(self, ids: set[str]) -> Offset:
+        """The same batch without these jobs."""
+        jobs = {
+            node: [job_id for job_id in some if job_id not in ids]
+            for node, some in self.jobs.items()
+        }
+        return Offset(self.seq, jobs)
+
 
 def is_job_id(text: object) -> bool:
     """Whether this is the ID of a job."""

@@ -35,6 +35,7 @@ from disque_tx.spark.source.intake import StreamIntake, acknowledge
 from disque_tx.spark.source.keeper import Keeper
 from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, shares
+from disque_tx.spark.source.returned import Returned
 from disque_tx.spark.source.rows import delivered_row, job_row, job_rows
 
 _LOG: Final = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class _Driver:
     read before the query ends; ``None`` for a query without an end."""
 
     log: BatchLog
+    returned: Returned
     keeper: Keeper
     fetching: Fetching
     intake: StreamIntake
@@ -99,6 +101,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         driver = self._started()
         begun = driver.log.read(start)
+        driver.intake.leave_out(driver.returned.ids() & begun.ids())
         room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
         if driver.left is None:
             end = driver.intake.advance(begun, Limit(room, self._options.bytes_max))
@@ -176,12 +179,13 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._driver is None:
             options = self._options
             log = BatchLog(options.checkpoint)
-            keeper = Keeper(_Settling(options, log))
+            returned = Returned(options.checkpoint)
+            keeper = Keeper(_Settling(options, log, returned))
             leases = SourceLeases()
             fetching = Fetching(options.cluster, options.selection)
             intake = StreamIntake(options.cluster.servers(), fetching, leases, options.strict)
             heartbeat = Heartbeat(leases, options.cluster.servers)
-            self._driver = _Driver(log, keeper, fetching, intake, heartbeat)
+            self._driver = _Driver(log, returned, keeper, fetching, intake, heartbeat)
         return self._driver
 
 
@@ -191,12 +195,13 @@ class _Settling:
 
     options: ReadOptions
     log: BatchLog
+    returned: Returned
 
     def __call__(self, last: tuple[dict[str, Any], Offset]) -> None:
         kept, offset = last
         if self.log.is_committed(kept):
             with closing(self.options.cluster.servers()) as servers:
-                acknowledge(servers, offset, strict=False)
+                acknowledge(servers, offset.without(self.returned.ids()), strict=False)
 
 
 class JobReader(DataSourceReader):
