@@ -42,7 +42,7 @@ class QueryMetrics(StreamingQueryListener):
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """There is nothing to show yet."""
+        """Show nothing before the first batch."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch is done, or there was nothing to do."""

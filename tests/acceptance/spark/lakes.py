@@ -9,7 +9,7 @@ import sys
 import threading
 
 from disque_tx.spark import session
-from disque_tx.spark.lake import DeltaSink
+from disque_tx.spark.foreach.delta import DeltaSink
 from disque_tx.spark.options import read_options
 from disque_tx.spark.pipeline.tables.jobs import JobTable
 from disque_tx.spark.pipeline.transfer import drain

@@ -14,7 +14,7 @@ from random import Random
 import duckdb
 import polars
 
-from disque_tx.spark.lake import disque_delta
+from disque_tx.spark.foreach import disque_delta
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.acceptance.daemon import Daemon, environment, wait_for
 from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address

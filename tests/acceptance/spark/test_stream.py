@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from disque_tx.spark.returning import disque_nack
+from disque_tx.spark.foreach import disque_nack
 from tests.acceptance.daemon import free_port, wait_for
 from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address
 

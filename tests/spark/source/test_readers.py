@@ -73,8 +73,8 @@ class StreamTests(NodesTestCase):
         self.assertEqual([], list(reader.partitions(second, second)))
 
     def test_lag(self) -> None:
-        """A progress says how far the query is behind; a node that does not say is no reason to
-        stop."""
+        """A progress says how far the query is behind; it goes on when a node does not
+        say."""
         node = self.node(
             QCOUNT=[nodes.counts(7, in_flight=2, oldest_ms=1500), b"-ERR too many\r\n"]
         )

@@ -118,8 +118,8 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return kept
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """How far the query is behind, for the progress: ``sources[].latestOffset``. A node that
-        does not say, because it is busy for example, is no reason to stop."""
+        """How far the query is behind, for the progress: ``sources[].latestOffset``. The query
+        goes on when a node does not say, because it is busy for example."""
         try:
             return lag.as_json(lag.waiting(self._started().fetching, self._options.selection))
         except ClientError as error:

@@ -8,7 +8,7 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from disque_tx.spark.lake import disque_delta
+from disque_tx.spark.foreach import disque_delta
 from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.transfer.target import connection, connection_options
 

@@ -32,7 +32,7 @@ def disque_delta(
 
     ``app``: the name of the query in the log of the table; by default the ID that its checkpoint
     gives it. Spark Connect does not say this, so there it is needed. ``window``: a job that is
-    delivered again is not stored again if it is among so many of the last jobs of the table.
+    delivered again is not stored again if it is among this many last jobs of the table.
     """
     return DeltaSink(JobTable(resolved(table), window), app)
 
