@@ -7,7 +7,7 @@ from typing import Any
 from disque_tx.client.values import Job
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions, cluster
-from disque_tx.spark.source.rows import delivered_row, job_rows
+from disque_tx.spark.source.rows import delivered, job_rows
 from tests.client.scripted import bulk
 from tests.spark import nodes
 from tests.spark.nodes import IDS, NIL, NodesTestCase, address_of
@@ -29,7 +29,8 @@ class ShownTests(NodesTestCase):
         )
         details = (1_700_000_000_123_000, 60, 1000, 0, 1)
         self.assertEqual((IDS[0], "\\xff", b"body", 1, 2, *details), row)
-        self.assertEqual(row[:5], delivered_row(Job("\udcff", IDS[0], b"body", 1, 2)))
+        same = delivered([Job("\udcff", IDS[0], b"body", 1, 2)])
+        self.assertEqual(row[:5], tuple(same.to_pylist()[0].values()))
 
     def test_acknowledged(self) -> None:
         """A job that others have acknowledged is read as long as its body exists; one without a

@@ -31,8 +31,8 @@ def disque_delta(
     left out.
 
     ``app``: the name of the query in the log of the table; by default the ID that its checkpoint
-    gives it. Spark Connect does not say this, so there it is needed. ``window``: a job that is
-    delivered again is not stored again if it is among this many last jobs of the table.
+    gives it. Spark Connect does not say this, so there it is needed. ``window``: among how many of
+    the last jobs of the table a job that is delivered again is recognised.
     """
     return DeltaSink(JobTable(resolved(table), window), app)
 

@@ -36,7 +36,7 @@ _LOG: Final = logging.getLogger(__name__)
 _ON_THE_WAY_S: Final = 1.0
 _PAUSE_S: Final = 0.05
 #: Jobs of one ACKJOB.
-_AT_ONCE: Final = 100
+_AT_ONCE: Final = 500
 
 
 class StreamIntake:

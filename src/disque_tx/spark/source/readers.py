@@ -36,7 +36,7 @@ from disque_tx.spark.source.keeper import Keeper
 from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, shares
 from disque_tx.spark.source.returned import Returned
-from disque_tx.spark.source.rows import delivered_row, job_row, job_rows
+from disque_tx.spark.source.rows import delivered, job_row, job_rows
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE_JOBS: Final = 500
@@ -168,11 +168,10 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a task, if the jobs are here and say all that its columns need."""
         if not jobs or self._options.details:
             return None
-        schema = arrow_schema(self._options.ddl)
+        batch = delivered(jobs)
         out = pa.BufferOutputStream()
-        with pa.ipc.new_stream(out, schema) as stream:
-            for batch in batches(map(delivered_row, jobs), schema):
-                stream.write_batch(batch)
+        with pa.ipc.new_stream(out, batch.schema) as stream:
+            stream.write_batch(batch)
         return bytes(out.getvalue())
 
     def _started(self) -> _Driver:

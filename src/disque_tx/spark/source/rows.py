@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
@@ -14,9 +16,10 @@ from disque_tx.client.requests.encoding import encoded
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions
-from disque_tx.spark.schema import text
+from disque_tx.spark.schema import arrow_schema, jobs_ddl, text
 
 _LOG: Final = logging.getLogger(__name__)
+_SCHEMA: Final = arrow_schema(jobs_ddl(details=False))
 #: The bodies of this many jobs are in the buffers of a node at once.
 _AT_ONCE: Final = 100
 _CTIME_UNITS_IN_US: Final = 1000
@@ -62,9 +65,18 @@ def job_row(job: JobDetails, details: bool) -> tuple[Any, ...]:
     return (*row, job.ctime // _CTIME_UNITS_IN_US, *more)
 
 
-def delivered_row(job: Job) -> tuple[Any, ...]:
-    """The same of a job as GETJOB delivers it, which has no details."""
-    return (job.id, text(encoded(job.queue)), job.body, job.nacks, job.additional_deliveries)
+def delivered(jobs: Sequence[Job]) -> pa.RecordBatch:
+    """The same of jobs as GETJOB delivers them, which has no details."""
+    names = {queue: text(encoded(queue)) for queue in {job.queue for job in jobs}}
+    columns = (
+        [job.id for job in jobs],
+        [names[job.queue] for job in jobs],
+        [job.body for job in jobs],
+        [job.nacks for job in jobs],
+        [job.additional_deliveries for job in jobs],
+    )
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
 def _is_gone(answer: JobDetails | ClientError | None) -> bool:

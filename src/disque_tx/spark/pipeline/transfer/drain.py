@@ -29,11 +29,10 @@ from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.tables.jobs import JobTable, write
 from disque_tx.spark.pipeline.transfer.target import connection, connection_options
-from disque_tx.spark.schema import arrow_schema, batches
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import acknowledge
 from disque_tx.spark.source.offsets import Offset
-from disque_tx.spark.source.rows import delivered_row
+from disque_tx.spark.source.rows import delivered
 
 _JOBS_MAX: Final = 50_000
 #: A job may be on its way from one node to another: how long to look for more.
@@ -56,7 +55,6 @@ def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threadin
     :raises Refused: when a node refuses to deliver.
     """
     done = Drained()
-    schema = arrow_schema(options.ddl)
     limit = Limit(_JOBS_MAX, options.bytes_max)
     empty = turn = 0
     fetching = Fetching(options.cluster, options.selection)
@@ -71,9 +69,9 @@ def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threadin
             empty = 0
             table.step("fetched")
             folder = f"drain-{uuid4().hex}"
-            rows = [delivered_row(job) for jobs in found.values() for job in jobs]
-            write(table.root, pa.Table.from_batches(batches(rows, schema), schema), folder)
-            new = table.add(folder, schema)
+            rows = pa.Table.from_batches([delivered(jobs) for jobs in found.values()])
+            write(table.root, rows, folder)
+            new = table.add(folder, rows.schema)
             ids = {node: [job.id for job in jobs] for node, jobs in found.items()}
             acknowledge(servers, Offset(turn, ids), strict=False)
             table.step("acknowledged")
