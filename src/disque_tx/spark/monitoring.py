@@ -55,7 +55,7 @@ class QueryMetrics(StreamingQueryListener):
             self._lag[key].labels(query).set(value)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Forget what has ended, rather than show it for ever."""
+        """Remove the metrics of a query that has ended."""
         query = self._names.pop(str(event.id), None)
         for metric in (*self._lag.values(), self._batch_s, self._rows):
             if query is not None:

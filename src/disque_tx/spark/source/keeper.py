@@ -2,7 +2,8 @@
 
 A batch is acknowledged when Spark asks for the next one. When a query is stopped, Spark does not
 ask again: it kills the process of the source. So a small process beside it waits for its end, and
-acknowledges the last batch then, if Spark has committed it.
+acknowledges the last batch then, if Spark has committed it. To look at the checkpoint from time to
+time instead would be late, and costs a listing each time.
 """
 
 from __future__ import annotations
