@@ -16,7 +16,7 @@ import polars
 
 from disque_tx.spark.foreach import disque_delta
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from tests.acceptance.daemon import Daemon, environment, wait_for
+from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, wait_for
 from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address
 
 _KILLS = int(os.environ.get("SPARK_KILLS", "4"))
@@ -75,7 +75,7 @@ class LakeTests(SparkTestCase):
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
 
-class KillTests(SparkTestCase):
+class KillTests(DaemonTestCase):
     """Everything but the nodes is killed at once, after a step of a batch."""
 
     def test_stream(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -36,6 +37,23 @@ class StreamSourceTests(SparkTestCase):
         self.stored(self.stream(address(daemon), folder), folder)
         self.assertEqual(sorted([*range(250), *range(10)]), self.bodies(folder))
         self.assertEqual("0", daemon.info()["registered_jobs"])
+
+    def test_pattern(self) -> None:
+        """Queues that match a pattern are read as well, and a progress says what waits in them."""
+        daemon = self.running()
+        folder = self.folder()
+        for queue, count in (("q", 3), ("mail-a", 2), ("mail-b", 1), ("other", 4)):
+            add_many(address(daemon), queue, count)
+        query = self.stored(self.stream(address(daemon), folder, subscribePattern="mail-*"), folder)
+        self.assertEqual([0, 0, 0, 1, 1, 2], self.bodies(folder))
+        self.assertEqual(4, self.client(daemon).queue_length("other"))
+        behind = [
+            json.loads(source.latestOffset)
+            for progress in query.recentProgress
+            for source in progress.sources
+        ]
+        self.assertEqual((0, 6), (behind[0]["queued"], behind[0]["inFlight"]))
+        self.assertEqual({"q", "mail-a", "mail-b"}, set(behind[0]["queues"]))
 
     def test_row(self) -> None:
         """A row contains the counters of the job and, on request, the options that it was added
