@@ -18,7 +18,7 @@
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make framework-older      all tests of frameworks with their releases of a year before: 5 min
-#   make spark-kill           a stream, and a table that is compacted, killed twenty times each
+#   make spark-kill           streams, a drain, and a table that is compacted, killed twenty times each
 #   make clean                removes environments and what was built
 #
 # Stages of the first gate, and about how long each takes on two cores, environment made:
@@ -247,10 +247,11 @@ framework-older:
 	DISQUE_TX_COMPILE=0 build/older/bin/pip --disable-pip-version-check --quiet install --constraint tests/older-frameworks.txt '.[test,frameworks]'
 	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
-# A stream, and a table of events, killed twenty times each.
+# Streams, a drain, and a table of events, killed twenty times each; the counts of jobs that were lost
+# or doubled are added to build/spark-kills.jsonl.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills)
+	SPARK_KILLS=20 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)

@@ -39,9 +39,10 @@ def write(spark: SparkSession, jobs: int) -> None:
 def drain(spark: SparkSession, folder: Path) -> None:
     """The queue into a table."""
     stream = spark.readStream.format("disque").option("disque.servers", _SERVERS)
-    writer = stream.option("subscribe", "bench").load().writeStream.format("parquet")
-    writer = writer.option("path", str(folder / "out"))
-    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    checkpoint = str(folder / "checkpoint")
+    stream = stream.option("subscribe", "bench").option("checkpointLocation", checkpoint)
+    writer = stream.load().writeStream.format("parquet").option("path", str(folder / "out"))
+    writer = writer.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from disque_tx.client.addresses import Address, address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
+from disque_tx.client.requests.selection import Selection
+from disque_tx.spark.options import Cluster
+from disque_tx.spark.source.fetching import Fetching
 from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
 
 IDS = [f"D-aaaaaaaa-{number:024d}-05a1" for number in range(10)]
@@ -44,6 +47,28 @@ def fetched(*ids: str) -> bytes:
     return array(*[array(bulk("q"), bulk(job_id), bulk("x"), *counters) for job_id in ids])
 
 
+def counts(queued: int, in_flight: int = 0, oldest_ms: int = 0) -> bytes:
+    """A reply to QCOUNT."""
+    return array(*_fields(queued, in_flight, oldest_ms), bulk("nodes"), b":1\r\n", *_NONE_MISSING)
+
+
+def listed(cursor: str, *queues: tuple[str, int]) -> bytes:
+    """A reply to QLIST: names of queues, and how many jobs are queued in each."""
+    rows = [array(bulk("name"), bulk(name), *_fields(queued, 0, 0)) for name, queued in queues]
+    page = (bulk("cursor"), bulk(cursor), bulk("queues"), array(*rows), bulk("nodes"), b":1\r\n")
+    return array(*page, *_NONE_MISSING)
+
+
+_NONE_MISSING = (bulk("nodes-missing"), array())
+
+
+def _fields(queued: int, in_flight: int, oldest_ms: int) -> list[bytes]:
+    numbers = {"queued": queued, "delayed": 0, "backoff": 0, "in-flight": in_flight, "dead": 0}
+    numbers |= {"blocked-clients": 0, "oldest-ms": oldest_ms, "loaded": 0}
+    found = [part for name, number in numbers.items() for part in (bulk(name), b":%d\r\n" % number)]
+    return [*found, bulk("in-per-s"), bulk("0.000"), bulk("out-per-s"), bulk("0.000")]
+
+
 class NodesTestCase(ScriptedTestCase):
     """Tests with scripted nodes and connections to them."""
 
@@ -52,6 +77,14 @@ class NodesTestCase(ScriptedTestCase):
         servers = Servers([address_of(node) for node in nodes], ConnectionOptions(timeout_s=5.0))
         self.addCleanup(servers.close)
         return servers
+
+    def fetching(self, *nodes: ScriptedNode, timeout_s: float = 5.0) -> Fetching:
+        """What gets jobs of the queue ``q`` from these nodes, by the clock of the test."""
+        options = ConnectionOptions(timeout_s=timeout_s)
+        cluster = Cluster(tuple(address_of(node) for node in nodes), options)
+        fetching = Fetching(cluster, Selection.of(["q"]), self.time.now_s)
+        self.addCleanup(fetching.close)
+        return fetching
 
 
 def address_of(node: ScriptedNode) -> Address:

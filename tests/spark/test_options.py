@@ -9,7 +9,7 @@ from disque_tx.client.options import TLS, AddOptions
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import read_options, write_options
 
-_LEAST = {"disque.servers": "a:1", "subscribe": "q"}
+_LEAST = {"disque.servers": "a:1", "subscribe": "q", "checkpointLocation": "/c"}
 
 
 class ReadingTests(SynchronousTestCase):
@@ -30,7 +30,7 @@ class ReadingTests(SynchronousTestCase):
             (("q",), 10_000, None, True),
             (found.queues, found.jobs_max, found.partitions, found.strict),
         )
-        self.assertEqual("peek", read_options(_LEAST, streaming=False).mode)
+        self.assertEqual(("/c", 128 << 20), (found.checkpoint, found.bytes_max))
 
     def test_all(self) -> None:
         """Names are in lower case, as Spark passes them; lists are stripped of duplicates and
@@ -62,16 +62,27 @@ class ReadingTests(SynchronousTestCase):
         """Each wrong option has a message that names it and the possible values."""
         for options, words in (
             ({"startingOffsets": "latest"}, "startingOffsets"),
-            ({"group": "x"}, "no option 'group' here. Its options are: disque.password"),
+            ({"group": "x"}, "no option 'group' here. Its options are: checkpointLocation"),
             ({"subscribe": "a,,b"}, "names of queues"),
             ({"subscribe": ""}, "needs the option subscribe"),
-            ({"maxJobsPerTrigger": "10001"}, "from 1 to 10000, not '10001'"),
+            ({"maxJobsPerTrigger": "1000001"}, "from 1 to 1000000, not '1000001'"),
+            ({"maxBytesPerTrigger": "0"}, "from 1 to 1073741824, not '0'"),
+            ({"checkpointLocation": ""}, "needs the option checkpointLocation"),
             ({"maxJobsPerTrigger": "-1"}, "not '-1'"),
             ({"failOnDataLoss": "maybe"}, "true or false"),
             ({"mode": "drain"}, "no option 'mode' here"),
             ({"disque_servers": "a:0"}, "not the address of a node"),
         ):
             self.assertIn(words, self.refused(**options))
+
+    def test_patterns(self) -> None:
+        """A stream may have queues, patterns, or both; a table has names only."""
+        pattern = {"disque.servers": "a:1", "checkpointLocation": "/c", "subscribepattern": "m*,n*"}
+        found = read_options(pattern, streaming=True)
+        self.assertEqual(((), ("m*", "n*")), (found.queues, found.patterns))
+        both = read_options({**pattern, "subscribe": "q"}, streaming=True).selection
+        self.assertEqual(((b"q",), (b"m*", b"n*")), (both.queues, both.match))
+        self.assertRaises(BadOption, read_options, {**_LEAST, **pattern}, False)
 
     def test_password_in_servers(self) -> None:
         """Servers must not contain a password, because plans show them; nor does the message."""

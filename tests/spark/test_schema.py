@@ -12,8 +12,8 @@ from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
     AOF_RECORDS_DDL,
     EVENTS_DDL,
-    JOBS_DDL,
     arrow_schema,
+    jobs_ddl,
     text,
 )
 
@@ -40,14 +40,14 @@ class SchemaTests(SynchronousTestCase):
     def test_columns_are_documented(self) -> None:
         """The reference of the formats contains the exact schemas."""
         reference = " ".join((_REFERENCE / "spark.md").read_text().split())
-        for ddl in (JOBS_DDL, AOF_JOBS_DDL):
+        for ddl in (jobs_ddl(False), jobs_ddl(True), AOF_JOBS_DDL):
             self.assertIn(ddl, reference)
 
     def test_arrow(self) -> None:
         """No column is lost in the conversion to Arrow."""
-        for ddl in (JOBS_DDL, AOF_JOBS_DDL, AOF_RECORDS_DDL, EVENTS_DDL):
+        for ddl in (jobs_ddl(False), jobs_ddl(True), AOF_JOBS_DDL, AOF_RECORDS_DDL, EVENTS_DDL):
             self.assertEqual(ddl.count(",") + 1, len(arrow_schema(ddl)))
-        self.assertEqual(pa.binary(), arrow_schema(JOBS_DDL).field("body").type)
+        self.assertEqual(pa.binary(), arrow_schema(jobs_ddl(True)).field("body").type)
 
     def test_names(self) -> None:
         """Names that are not UTF-8 stay distinguishable."""

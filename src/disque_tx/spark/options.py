@@ -14,20 +14,26 @@ from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import BadAddress, NameNotFound, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.client.requests.selection import Selection
 from disque_tx.client.resolving import expanded
 from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
+from disque_tx.spark.schema import jobs_ddl
 
-#: The IDs of a batch are part of its offset, some 45 bytes each.
-JOBS_MAX: Final = 10_000
-#: How a batch query reads.
-MODES: Final = ("peek", "lease", "drain")
-DELIVERY_MODES: Final = ("direct", "staged")
-DEFAULT_TTL_S: Final = 86_400
+#: Of a batch: each is leased as long as the batch runs.
+_JOBS_MAX: Final = 1_000_000
+_JOBS: Final = 10_000
+#: Of a batch: its bodies are in the driver at once.
+_BYTES_MAX: Final = 1 << 30
+_BYTES: Final = 128 << 20
+DELIVERY_MODES: Final = ("direct", "staged", "unique")
+#: How long keys are kept: longer than anybody lets a failed query wait.
+_KEY_FOR_S: Final = 86_400
 _FORMAT: Final = "disque"
 _PARTITIONS_MAX: Final = 10_000
 #: As GETJOB and SHOW take them; names are short in practice.
 _QUEUES_MAX: Final = 1000
+_PATTERNS_MAX: Final = 100
 _TIMEOUT_S: Final = 10.0
 _CONNECTION: Final = (
     "disque.servers",
@@ -36,8 +42,13 @@ _CONNECTION: Final = (
     "disque.tls.ca",
     "disque.tls.certificate",
 ) + ("disque.tls.key", "disque.tls.verify", "disque.tls.checkHostname")
-_STREAM: Final = ("subscribe", "maxJobsPerTrigger", "minPartitions", "failOnDataLoss")
-_WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode") + (
+_READ: Final = ("subscribe", "includeDetails")
+_STREAM: Final = ("subscribePattern", "checkpointLocation", "maxJobsPerTrigger") + (
+    "maxBytesPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+)
+_WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode", "keyFor") + (
     "disque.replicate",
     "disque.timeout",
     "disque.maxlen",
@@ -142,27 +153,48 @@ class Cluster:
 
 @attrs.frozen
 class ReadOptions:
-    """``jobs_max``: in a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by
-    its size. ``strict``: whether jobs that can no longer be read end the query. ``mode``: of a
-    batch query."""
+    """``patterns``: globs of further queues. ``details``: whether there are columns that GETJOB
+    does not bring. Of a stream only: ``checkpoint``: of the query. ``jobs_max``, ``bytes_max``: of
+    a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by its size. ``strict``:
+    whether jobs that can no longer be read end the query."""
 
     cluster: Cluster
     queues: tuple[str, ...]
-    jobs_max: int
-    partitions: int | None
-    strict: bool
-    mode: str
+    patterns: tuple[str, ...] = ()
+    details: bool = False
+    checkpoint: str = ""
+    jobs_max: int = _JOBS
+    bytes_max: int = _BYTES
+    partitions: int | None = None
+    strict: bool = True
+
+    @property
+    def selection(self) -> Selection:
+        """What GETJOB is asked for."""
+        return Selection.of(self.queues, self.patterns)
+
+    @property
+    def ddl(self) -> str:
+        """The columns."""
+        return jobs_ddl(self.details)
 
 
 @attrs.frozen
 class WriteOptions:
     """``queue``: of all jobs; overrides the column. ``adding``: options of ADDJOB where no column
-    sets them. ``staged``: whether jobs become visible only when all have been added."""
+    sets them. ``mode``: how they become visible, and whether again. ``key_for_s``: how long a job
+    is not added again with a key that it had."""
 
     cluster: Cluster
     queue: str | None
     adding: AddOptions
-    staged: bool
+    mode: str
+    key_for_s: int
+
+    @property
+    def staged(self) -> bool:
+        """Whether jobs become visible only when all have been added."""
+        return self.mode == "staged"
 
 
 def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
@@ -175,16 +207,33 @@ def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
             "A queue has no startingOffsets: every job is delivered until it is acknowledged. Leave"
             " the option out."
         )
-    names = _CONNECTION + _STREAM + (() if streaming else ("mode",))
+    names = _CONNECTION + _READ + (_STREAM if streaming else ())
     checked = FormatOptions(_FORMAT, options, names)
-    return ReadOptions(
+    patterns = _names(checked, "subscribePattern", needed=False) if streaming else ()
+    table = ReadOptions(
         cluster=_cluster(checked),
-        queues=_queues(checked),
-        jobs_max=checked.number("maxJobsPerTrigger", 1, JOBS_MAX) or JOBS_MAX,
+        queues=_names(checked, "subscribe", needed=not streaming or not patterns),
+        patterns=patterns,
+        details=checked.boolean("includeDetails", False),
+    )
+    if not streaming:
+        return table
+    return attrs.evolve(
+        table,
+        checkpoint=checked.required("checkpointLocation", "the same as of writeStream"),
+        jobs_max=checked.number("maxJobsPerTrigger", 1, _JOBS_MAX) or _JOBS,
+        bytes_max=checked.number("maxBytesPerTrigger", 1, _BYTES_MAX) or _BYTES,
         partitions=checked.number("minPartitions", 1, _PARTITIONS_MAX),
         strict=checked.boolean("failOnDataLoss", True),
-        mode="lease" if streaming else checked.choice("mode", MODES),
     )
+
+
+def with_details(options: Mapping[str, str]) -> bool:
+    """Whether the columns are those of ``includeDetails``.
+
+    :raises BadOption: when it is neither true nor false.
+    """
+    return FormatOptions(_FORMAT, options, options).boolean("includeDetails", False)
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
@@ -205,10 +254,15 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
             maxlen=checked.number("disque.maxlen", 1, U32_MAX),
             asynchronous=checked.boolean("disque.async", False),
         ),
-        staged=checked.choice("deliveryMode", DELIVERY_MODES) == "staged",
+        mode=checked.choice("deliveryMode", DELIVERY_MODES),
+        key_for_s=checked.number("keyFor", 1, U32_MAX) or _KEY_FOR_S,
     )
-    if wanted.staged and wanted.adding.delay_s is not None:
-        raise BadOption("With deliveryMode=staged jobs cannot have a delay; leave the option out.")
+    if wanted.staged:
+        for name, value in (("delay", wanted.adding.delay_s), ("maxlen", wanted.adding.maxlen)):
+            if value is not None:
+                raise BadOption(
+                    f"With deliveryMode=staged jobs cannot have a {name}; leave the option out."
+                )
     return wanted
 
 
@@ -249,10 +303,12 @@ def _tls(checked: FormatOptions) -> TLS | None:
     )
 
 
-def _queues(checked: FormatOptions) -> tuple[str, ...]:
-    names = [name.strip() for name in checked.required("subscribe", "mail,orders").split(",")]
-    if not all(names) or len(names) > _QUEUES_MAX:
-        raise checked.invalid(
-            "subscribe", f"names of queues, at most {_QUEUES_MAX}, separated by commas"
-        )
+def _names(checked: FormatOptions, option: str, needed: bool) -> tuple[str, ...]:
+    given = checked.required(option, "mail,orders") if needed else checked.text(option)
+    if given is None:
+        return ()
+    names = [name.strip() for name in given.split(",")]
+    most = _QUEUES_MAX if option == "subscribe" else _PATTERNS_MAX
+    if not all(names) or len(names) > most:
+        raise checked.invalid(option, f"names of queues, at most {most}, separated by commas")
     return tuple(dict.fromkeys(names))

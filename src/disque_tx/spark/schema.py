@@ -63,10 +63,12 @@ EVENTS_DDL: Final = """\
 `body_sha256` STRING"""
 #: The column for lines that are not events, unchanged.
 CORRUPT_COLUMN: Final = "_corrupt"
-#: The format ``disque``. A job that is read again has the same id, queue, body and ctime.
-JOBS_DDL: Final = (
-    "id STRING, queue STRING, body BINARY, nacks BIGINT, additional_deliveries BIGINT,"
-    " ctime TIMESTAMP"
+_JOBS_DDL: Final = (
+    "id STRING, queue STRING, body BINARY, nacks BIGINT, additional_deliveries BIGINT"
+)
+#: What GETJOB does not bring.
+_DETAILS_DDL: Final = (
+    "ctime TIMESTAMP, retry_s BIGINT, ttl_s BIGINT, delay_s BIGINT, replicate BIGINT"
 )
 #: The format ``disque_aof``: jobs.
 AOF_JOBS_DDL: Final = (
@@ -81,6 +83,12 @@ EVENTS_READ_DDL: Final = f"{EVENTS_DDL},\n`{CORRUPT_COLUMN}` STRING"
 #: Limits of an Arrow batch: neither tiny, nor more than a task can hold.
 _ROWS_MAX: Final = 5000
 _BYTES_MAX: Final = 8 << 20
+
+
+def jobs_ddl(details: bool) -> str:
+    """The columns of the format ``disque``. A job that is read again has the same id, queue, body,
+    ctime, retry_s, delay_s and replicate."""
+    return f"{_JOBS_DDL}, {_DETAILS_DDL}" if details else _JOBS_DDL
 
 
 def arrow_schema(ddl: str) -> pa.Schema:

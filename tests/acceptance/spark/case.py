@@ -61,10 +61,11 @@ class SparkTestCase(DaemonTestCase):
         reader = self.spark.read.format("disque").option("disque.servers", servers)
         return reader.option("subscribe", subscribe).options(**dotted(options)).load()
 
-    def stream(self, servers: str, subscribe: str = "q", **options: str) -> DataFrame:
-        """Read queues as a stream."""
+    def stream(self, servers: str, folder: Path, **options: str) -> DataFrame:
+        """Read the queue ``q`` as a stream of the query that :meth:`started` starts."""
         reader = self.spark.readStream.format("disque").option("disque.servers", servers)
-        return reader.option("subscribe", subscribe).options(**dotted(options)).load()
+        reader = reader.option("checkpointLocation", str(folder / "checkpoint"))
+        return reader.option("subscribe", "q").options(**dotted(options)).load()
 
     def started(self, stream: DataFrame, folder: Path, once: bool = True) -> StreamingQuery:
         """Start a query that stores a stream; it is stopped at the end of the test. ``once``: only

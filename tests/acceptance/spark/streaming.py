@@ -12,6 +12,7 @@ def main(servers: str, queue: str, folder: str, jobs: str) -> None:
     spark = session("killed", "local[2]", {"spark.local.dir": f"{folder}/local"})
     stream = spark.readStream.format("disque").option("disque.servers", servers)
     stream = stream.option("subscribe", queue).option("maxJobsPerTrigger", jobs)
+    stream = stream.option("checkpointLocation", f"{folder}/checkpoint")
     query = (
         stream.load()
         .writeStream.format("parquet")

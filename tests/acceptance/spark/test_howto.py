@@ -8,9 +8,18 @@ import os
 import re
 from pathlib import Path
 
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.acceptance.spark.case import SparkTestCase, address
 
 _HOW_TO = Path(__file__).resolve().parents[3] / "docs/how-to/read-and-write-queues-with-spark.md"
+_PLACES = (
+    '"mail.parquet"',
+    '"mail.checkpoint"',
+    '"lake"',
+    '"lake.checkpoint"',
+    '"*.aof"',
+    '"events',
+)
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -28,9 +37,11 @@ class HowToTests(SparkTestCase):
         with contextlib.redirect_stdout(printed):
             for program in _EXAMPLE.findall(_HOW_TO.read_text()):
                 program = program.replace("127.0.0.1:7711", address(daemon))
-                for name in ('"mail.parquet"', '"mail.checkpoint"', '"*.aof"', '"events'):
+                for name in _PLACES:
                     program = program.replace(name, f'"{daemon.folder}/{name[1:]}')
                 exec(program, names)
         self.assertEqual(1000, self.spark.read.parquet(f"{daemon.folder}/mail.parquet").count())
+        self.assertEqual(1000, DeltaLog(f"{daemon.folder}/lake").rows())
+        self.assertIn("'queued': 0", printed.getvalue().replace('"', "'"))
         self.assertEqual("0", daemon.info()["registered_jobs"])
         self.assertIn("disque.job.added", printed.getvalue())

@@ -22,7 +22,7 @@ class NodeTests(SparkTestCase):
 
     def broken_batch(self, servers: str, folder: Path) -> None:
         """Leave a checkpoint with a batch that is begun but not stored."""
-        stream = self.stream(servers, minPartitions="3")
+        stream = self.stream(servers, folder, minPartitions="3")
         writer = stream.selectExpr("*", "raise_error('x') AS error").writeStream.format("parquet")
         writer = writer.option("path", str(folder / "out"))
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
@@ -35,7 +35,7 @@ class NodeTests(SparkTestCase):
         folder = self.folder()
         for server in servers:
             add_many(server, "q", 20, replicate=1)
-        self.stored(self.stream(",".join(servers)), folder)
+        self.stored(self.stream(",".join(servers), folder), folder)
         self.assertEqual(60, len(self.bodies(folder)))
         wait_for(lambda: self.nodes.jobs() == 0, "all jobs are acknowledged")
 
@@ -47,7 +47,7 @@ class NodeTests(SparkTestCase):
         ids = add_many(servers[0], "q", 30, replicate=3)
         self.broken_batch(",".join(servers), folder)
         self.nodes.nodes[0].kill()
-        self.stored(self.stream(",".join(servers)), folder)
+        self.stored(self.stream(",".join(servers), folder), folder)
         stored = self.spark.read.parquet(str(folder / "out")).select("id").collect()
         self.assertEqual(ids, {row.id for row in stored})
 
@@ -64,13 +64,13 @@ class NodeTests(SparkTestCase):
         dead.kill()
         everywhere = ",".join(servers)
         with self.assertRaises(PySparkException) as raised:
-            self.started(self.stream(everywhere), folder).awaitTermination(STREAM_S)
+            self.started(self.stream(everywhere, folder), folder).awaitTermination(STREAM_S)
         self.assertIn(servers[0], str(raised.exception))
         self.assertIn("failOnDataLoss", str(raised.exception))
-        self.stored(self.stream(everywhere, failOnDataLoss="false"), folder)
+        self.stored(self.stream(everywhere, folder, failOnDataLoss="false"), folder)
         self.assertEqual(sorted([*range(10)] * 2), self.bodies(folder))
         dead.boot()
         client = self.client(dead)
         wait_for(lambda: client.queue_length("q") == 10, "its jobs are queued again")
-        self.stored(self.stream(everywhere), folder)
+        self.stored(self.stream(everywhere, folder), folder)
         self.assertEqual(sorted([*range(10)] * 3), self.bodies(folder))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from disque_tx import Disque
 from disque_tx.spark.sink.staging import discard_staged
 from tests.acceptance.daemon import free_port
 from tests.acceptance.spark.case import SparkTestCase, add_many, address, dotted
@@ -14,7 +17,7 @@ class ReadTests(SparkTestCase):
     """``read``."""
 
     def test_peek(self) -> None:
-        """Reading with mode ``peek`` leaves the jobs in their queues, and can be repeated."""
+        """Reading leaves the jobs in their queues, and can be repeated."""
         daemon = self.running()
         add_many(address(daemon), "a", 3)
         add_many(address(daemon), "b", 2)
@@ -22,24 +25,6 @@ class ReadTests(SparkTestCase):
         self.assertEqual(5, table.count())
         self.assertEqual(3, table.where("queue = 'a'").count())
         self.assertEqual(3, self.client(daemon).queue_length("a"))
-
-    def test_lease(self) -> None:
-        """Leased jobs are taken from the queue, but not acknowledged."""
-        daemon = self.running()
-        ids = add_many(address(daemon), "q", 3)
-        rows = self.read(address(daemon), mode="lease").collect()
-        self.assertEqual(ids, {row.id for row in rows})
-        self.assertEqual(0, self.client(daemon).queue_length("q"))
-        self.assertEqual("3", daemon.info()["registered_jobs"])
-
-    def test_drain(self) -> None:
-        """Drained jobs are acknowledged."""
-        daemon = self.running()
-        ids = add_many(address(daemon), "q", 3)
-        rows = self.read(address(daemon), mode="drain", minPartitions="2").collect()
-        self.assertEqual(ids, {row.id for row in rows})
-        self.assertEqual("0", daemon.info()["registered_jobs"])
-        self.assertEqual([], self.read(address(daemon), mode="drain").collect())
 
 
 class WriteTests(SparkTestCase):
@@ -125,11 +110,37 @@ class StagedTests(SparkTestCase):
         discard_staged(address(daemon), "q")
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
+    def test_slow(self) -> None:
+        """Jobs of a write that takes longer than their TTL are never visible, whoever looks."""
+        daemon = self.running()
+        sleep = "java_method('java.lang.Thread', 'sleep', 4000L)"
+        slow = self.spark.range(0, 2, 1, 2).selectExpr(
+            "'q' AS queue", f"IF(id = 1, {sleep}, 'early') AS body"
+        )
+        seen: list[bytes] = []
+        done = threading.Event()
+
+        def watch() -> None:
+            with Disque(address(daemon)) as other:
+                while not done.is_set():
+                    seen.extend(job.body for job in other.get_jobs(match="*", timeout_ms=100))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            with self.assertRaises(PySparkException) as raised:
+                self.write(slow, address(daemon), deliveryMode="staged", retry="1", ttl="2")
+        finally:
+            done.set()
+            watching.join()
+        self.assertIn("1 of 2 staged jobs could not be made visible", str(raised.exception))
+        self.assertNotIn(b"early", seen)
+
     def test_discard(self) -> None:
         """The staged jobs of a killed write are found and deleted; other jobs stay."""
         daemon = self.running()
         client = self.client(daemon)
-        add_many(address(daemon), "q", 3, ttl_s=1000, delay_s=999)
+        add_many(address(daemon), "staged:q", 3)
         client.add_job("q", "delayed", delay_s=60)
         client.add_job("q", "taken")
         client.get_jobs("q")

@@ -10,11 +10,11 @@ from disque_tx.spark.errors import (
     OutputExists,
     OutputOverlaps,
 )
+from disque_tx.spark.paths import check_apart, for_spark, resolved
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.outputs import Output
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.paths import check_apart, for_spark, resolved
 from disque_tx.spark.pipeline.transfer.export import export
 from disque_tx.spark.pipeline.transfer.replay import Ledger
 from tests.spark.pipeline.cases import PipelineCase

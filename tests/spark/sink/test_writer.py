@@ -10,11 +10,9 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 from disque_tx.spark.errors import BadColumn, WriteRefused
 from disque_tx.spark.options import WriteOptions, write_options
 from disque_tx.spark.sink import columns
-from disque_tx.spark.sink.writer import JobWriter
+from disque_tx.spark.sink.writer import JobWriter, Written
 from tests.client.scripted import HANG_UP, ScriptedNode, bulk
-from tests.spark.nodes import IDS, NodesTestCase, address_of, shown
-
-_STAGED = {"ttl": b":900\r\n", "delay": b":899\r\n", "next_requeue_within": b":899000\r\n"}
+from tests.spark.nodes import IDS, NodesTestCase, address_of
 
 
 def batch(**values: list[object]) -> pa.RecordBatch:
@@ -41,16 +39,43 @@ class WriterTests(NodesTestCase):
         self.assertEqual(b"ADDJOB o y 5000 RETRY 3 TTL 50", second)
 
     def test_staged(self) -> None:
-        """A staged job is delayed for all its TTL except one second; the driver receives its ID."""
-        node = self.node(ADDJOB=[bulk(IDS[0]), bulk(IDS[1])])
+        """A staged job is added to a queue of its own, out of which nobody gets jobs; the driver
+        receives its ID, and where it belongs."""
+        node = self.node(PAUSE=b"+out\r\n", ADDJOB=[bulk(job_id) for job_id in IDS[:3]])
         written = JobWriter(self.options(node, deliverymode="staged")).add(
-            [batch(queue=["q", "q"], body=["x", "y"], ttl=[None, 10])], 0
+            [
+                batch(queue=["q", "r"], body=["x", "y"], ttl=[None, 10]),
+                batch(queue=["q"], body=["z"], ttl=[None]),
+            ],
+            0,
         )
+        staged = {b"q": [IDS[0], IDS[2]], b"r": [IDS[1]]}
+        self.assertEqual(Written(address_of(node), 3, staged), written)
+        self.assertEqual(["PAUSE", "PAUSE", "ADDJOB", "ADDJOB", "ADDJOB"], node.commands())
         self.assertEqual(
-            (address_of(node), 2, tuple(IDS[:2])), (written.node, written.jobs, written.staged)
+            {b"PAUSE staged:q out bcast", b"PAUSE staged:r out bcast"},
+            {b" ".join(words) for words in node.requests[:2]},
         )
-        self.assertIn(b"DELAY 86399 TTL 86400", b" ".join(node.requests[0]))
-        self.assertIn(b"DELAY 9 TTL 10", b" ".join(node.requests[1]))
+        self.assertEqual(b"ADDJOB staged:q x 5000", b" ".join(node.requests[2]))
+
+    def test_keys(self) -> None:
+        """With the mode ``unique`` each row has a key, which is the same when the task runs again,
+        and of no other task or write; a column overrides it, and works with other modes as
+        well."""
+        node = self.node(ADDJOB=bulk(IDS[0]))
+        rows = [batch(body=["x", "y"]), batch(body=["z"], key=["own"])]
+        options = self.options(node, deliverymode="unique", queue="q", keyfor="60")
+        writer = JobWriter(options)
+        for some, task in ((writer, 3), (writer, 3), (writer, 4), (JobWriter(options), 3)):
+            some.add(rows, task)
+        keys = [words[words.index(b"UNIQUE") + 1] for words in node.requests]
+        self.assertEqual(keys[:3], keys[3:6])
+        self.assertEqual(3 * 2 + 1, len(set(keys)))
+        self.assertEqual(b"own", keys[2])
+        self.assertEqual([b"FOR", b"60"], node.requests[0][-2:])
+        node.requests.clear()
+        JobWriter(self.options(node, queue="q")).add([batch(body=["x"] * 2, key=["k", None])], 0)
+        self.assertEqual([True, False], [b"UNIQUE" in words for words in node.requests])
 
     def test_refused(self) -> None:
         """An error reply fails the task, with the number of jobs that were added before."""
@@ -69,7 +94,7 @@ class WriterTests(NodesTestCase):
 
     def test_staged_and_failed(self) -> None:
         """A task that fails halfway removes the jobs that it staged."""
-        node = self.node(ADDJOB=bulk(IDS[0]), SHOW=shown(IDS[0], **_STAGED), ACKJOB=b":1\r\n")
+        node = self.node(PAUSE=b"+out\r\n", ADDJOB=bulk(IDS[0]), ACKJOB=b":1\r\n")
 
         def rows() -> Iterator[pa.RecordBatch]:
             yield batch(queue=["q"], body=["x"])
@@ -77,7 +102,7 @@ class WriterTests(NodesTestCase):
 
         with self.assertRaises(RuntimeError):
             JobWriter(self.options(node, deliverymode="staged")).add(rows(), 0)
-        self.assertEqual(["ADDJOB", "SHOW", "ACKJOB"], node.commands())
+        self.assertEqual(["PAUSE", "ADDJOB", "ACKJOB"], node.commands())
 
     def test_bad_values(self) -> None:
         """A batch with a null or an impossible number is refused as a whole."""
@@ -87,6 +112,7 @@ class WriterTests(NodesTestCase):
             batch(queue=["q", "q"], body=["x", None]),
             batch(queue=["q"], body=["x"], ttl=[0]),
             batch(queue=["q"], body=["x"], delay=[-1]),
+            batch(queue=["q"], body=["x"], key=["k" * 513]),
         ):
             with self.assertRaises(BadColumn):
                 JobWriter(self.options(node)).add([rows], 0)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from disque_tx.client.errors import AuthenticationRefused, CannotConnect
+from disque_tx.spark.source.fetching import Limit
 from disque_tx.spark.source.intake import StreamIntake
 from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
-from tests.client.scripted import HANG_UP, ScriptedNode
+from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of, fetched
 
 _NONE = b"*-1\r\n"
+
+
+def limit(jobs: int) -> Limit:
+    """So many jobs, of any size."""
+    return Limit(jobs, 1 << 30)
 
 
 class IntakeTests(NodesTestCase):
@@ -17,7 +22,8 @@ class IntakeTests(NodesTestCase):
 
     def intake(self, *nodes: ScriptedNode, strict: bool = True) -> StreamIntake:
         """A driver with these nodes."""
-        return StreamIntake(self.servers(*nodes), ["q"], SourceLeases(), strict)
+        fetching = self.fetching(*nodes)
+        return StreamIntake(self.servers(*nodes), fetching, SourceLeases(), strict)
 
     def test_acknowledged_when_stored(self) -> None:
         """A batch is acknowledged when the next one is requested, before jobs are fetched, and only
@@ -25,11 +31,11 @@ class IntakeTests(NodesTestCase):
         node = self.node(GETJOB=[fetched(IDS[1]), _NONE], ACKJOB=b":1\r\n", WORKING=b":60\r\n")
         intake = self.intake(node)
         start = Offset(4, {address_of(node): IDS[:1]})
-        end = intake.advance(start, 10)
+        end = intake.advance(start, limit(10))
         self.assertEqual(["ACKJOB", "GETJOB", "WORKING"], node.commands())
         self.assertEqual(Offset(5, {address_of(node): [IDS[1]]}), end)
-        self.assertEqual(end, intake.advance(end, 10))
-        intake.advance(end, 10)
+        self.assertEqual(end, intake.advance(end, limit(10)))
+        intake.advance(end, limit(10))
         self.assertEqual(["ACKJOB", "GETJOB", "GETJOB"], node.commands()[3:])
 
     def test_replayed(self) -> None:
@@ -43,58 +49,17 @@ class IntakeTests(NodesTestCase):
     def test_redelivered(self) -> None:
         """A job of the previous batch that is delivered again is acknowledged and left out."""
         node = self.node(GETJOB=fetched(*IDS[:3]), ACKJOB=b":1\r\n", WORKING=b":60\r\n")
-        end = self.intake(node).advance(Offset(2, {address_of(node): IDS[:1]}), 100)
+        end = self.intake(node).advance(Offset(2, {address_of(node): IDS[:1]}), limit(100))
         self.assertEqual({address_of(node): IDS[1:3]}, end.jobs)
         acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
         self.assertEqual([[IDS[0].encode()], [IDS[0].encode()]], acknowledged)
-
-    def test_delivered_twice(self) -> None:
-        """A job that is delivered twice while a batch is fetched, from one node or two, is in the
-        batch once, and not acknowledged before the batch is stored."""
-        first = self.node(GETJOB=[fetched(*[IDS[0]] * 500), fetched(*IDS[:2])], WORKING=b":60\r\n")
-        second = self.node(GETJOB=fetched(*IDS[1:3]), WORKING=b":60\r\n")
-        end = self.intake(first, second).advance(Offset(), 2000)
-        self.assertEqual({address_of(first): IDS[:2], address_of(second): IDS[2:3]}, end.jobs)
-        self.assertNotIn("ACKJOB", first.commands() + second.commands())
-
-    def test_limit(self) -> None:
-        """The nodes share the maximum size of a batch."""
-        nodes = self.cluster(3, GETJOB=_NONE)
-        self.intake(*nodes).advance(Offset(), 10)
-        counts = [node.requests[0][node.requests[0].index(b"COUNT") + 1] for node in nodes]
-        self.assertEqual([b"4", b"5", b"10"], counts)
-
-    def test_node_down(self) -> None:
-        """When a node is down, the others continue and it is logged once; when all are down, that
-        is an error."""
-        dead, alive = self.node(), self.node(GETJOB=_NONE)
-        dead.close()
-        intake = self.intake(dead, alive)
-        with self.assertLogs("disque_tx.spark.source.intake", "WARNING") as logged:
-            for _ in range(2):
-                self.assertEqual(Offset(), intake.advance(Offset(), 5))
-        self.assertEqual(1, len(logged.output))
-        alive.close()
-        for work in (lambda: intake.advance(Offset(), 5), intake.waiting):
-            with self.assertRaises(CannotConnect):
-                work()
-
-    def test_down_again(self) -> None:
-        """A node that recovered and is down again is logged again."""
-        shaky, alive = self.node(), self.node(GETJOB=_NONE)
-        intake = self.intake(shaky, alive)
-        with self.assertLogs("disque_tx.spark.source.intake", "WARNING") as logged:
-            for reply in (HANG_UP, HANG_UP, _NONE, HANG_UP):
-                shaky.answer("GETJOB", reply)
-                intake.advance(Offset(), 5)
-        self.assertEqual(2, len(logged.output))
 
     def test_acknowledged_elsewhere(self) -> None:
         """When the node that delivered is down, its jobs are acknowledged on other nodes."""
         dead, alive = self.node(), self.node(ACKJOB=b":0\r\n", GETJOB=_NONE)
         dead.close()
-        self.intake(dead, alive).advance(Offset(1, {address_of(dead): IDS[:2]}), 5)
-        self.assertEqual(["ACKJOB", "ACKJOB", "GETJOB"], alive.commands())
+        self.intake(dead, alive).advance(Offset(1, {address_of(dead): IDS[:2]}), limit(5))
+        self.assertEqual(["ACKJOB", "GETJOB"], alive.commands())
 
     def test_left_out(self) -> None:
         """With ``failOnDataLoss`` false, the driver leaves out jobs of a node that is down,
@@ -108,25 +73,23 @@ class IntakeTests(NodesTestCase):
         with self.assertLogs("disque_tx.spark.source.intake", "WARNING"):
             intake.hold(offset)
             self.assertEqual({*IDS[1:2]}, intake.readable(offset).ids())
-            end = intake.advance(offset, 10)
+            end = intake.advance(offset, limit(10))
         self.assertEqual(Offset(4, {}), end)
         acknowledged = [words[1] for words in alive.requests if words[0] == b"ACKJOB"]
         self.assertEqual([IDS[1].encode()], acknowledged)
         alive.answer("GETJOB", fetched(IDS[0]))
         alive.answer("WORKING", b":60\r\n")
-        self.assertEqual(Offset(5, {address_of(alive): IDS[:1]}), intake.advance(end, 10))
+        self.assertEqual(Offset(5, {address_of(alive): IDS[:1]}), intake.advance(end, limit(10)))
 
     def test_restart(self) -> None:
         """After a restart, a query that may have left out jobs acknowledges only jobs that it has
         seen; a strict one can acknowledge all."""
         for strict, expected in ((False, []), (True, ["ACKJOB"])):
             node = self.node(GETJOB=_NONE, ACKJOB=b":1\r\n")
-            self.intake(node, strict=strict).advance(Offset(3, {address_of(node): IDS[:1]}), 10)
+            self.intake(node, strict=strict).advance(
+                Offset(3, {address_of(node): IDS[:1]}), limit(10)
+            )
             self.assertEqual([*expected, "GETJOB"], node.commands())
-
-    def test_waiting(self) -> None:
-        """The number of available jobs is that of all nodes."""
-        self.assertEqual(10, self.intake(*self.cluster(2, QLEN=b":5\r\n")).waiting())
 
     def test_on_the_way(self) -> None:
         """A job that is on its way from one node to another is found when it has arrived; one that
@@ -134,15 +97,9 @@ class IntakeTests(NodesTestCase):
         node = self.node(GETJOB=[_NONE, _NONE, fetched(IDS[0]), _NONE], WORKING=b":60\r\n")
         intake = self.intake(node)
         pauses: list[float] = []
-        end = intake.advance_to_queued(Offset(), 1, pauses.append)
+        end = intake.advance_to_queued(Offset(), limit(1), pauses.append)
         self.assertEqual(Offset(1, {address_of(node): IDS[:1]}), end)
         self.assertEqual(2, len(pauses))
         node.answer("ACKJOB", b":1\r\n")
-        self.assertEqual(end, intake.advance_to_queued(end, 1, pauses.append))
-        self.assertEqual(end, intake.advance_to_queued(end, 0, self.fail))
-
-    def test_refused(self) -> None:
-        """A node that requires a password ends the query."""
-        node = self.node(GETJOB=b"-NOAUTH Authentication required.\r\n")
-        with self.assertRaises(AuthenticationRefused):
-            self.intake(node).advance(Offset(), 5)
+        self.assertEqual(end, intake.advance_to_queued(end, limit(1), pauses.append))
+        self.assertEqual(end, intake.advance_to_queued(end, limit(0), self.fail))

@@ -1,127 +1,68 @@
-"""Rows of jobs, by their IDs."""
+"""Queues as a stream, as Spark calls it on the driver and in tasks."""
 
 from __future__ import annotations
 
-from disque_tx.spark.errors import JobsLost
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import read_options
-from disque_tx.spark.source import readers
-from tests.client.scripted import ScriptedNode, bulk
+from disque_tx.spark.source.readers import JobStreamReader
+from disque_tx.spark.source.returned import Returned
+from tests.client.scripted import ScriptedNode
 from tests.spark import nodes
-from tests.spark.nodes import IDS, NIL, NodesTestCase, address_of
+from tests.spark.nodes import IDS, NodesTestCase
 
-
-class ShownTests(NodesTestCase):
-    """SHOW requests to scripted nodes."""
-
-    def test_row(self) -> None:
-        """A row has the documented fields; ctime is in µs."""
-        node = self.node(SHOW=nodes.shown(IDS[0], queue=bulk(b"\xff")))
-        (row,) = readers.job_rows(self.servers(node), address_of(node), IDS[:1], True)
-        self.assertEqual((IDS[0], "\\xff", b"body", 1, 2, 1_700_000_000_123_000), row)
-
-    def test_acknowledged(self) -> None:
-        """A job that others have acknowledged is read as long as its body exists; one without a
-        body counts as lost."""
-        acked = nodes.shown(IDS[0], state=bulk("acked"))
-        dummy = nodes.shown(IDS[0], state=bulk("acked"), body=NIL, queue=NIL)
-        node = self.node(SHOW=[acked, dummy])
-        servers = self.servers(node)
-        self.assertEqual(1, len(list(readers.job_rows(servers, address_of(node), IDS[:1], True))))
-        with self.assertRaises(JobsLost):
-            list(readers.job_rows(servers, address_of(node), IDS[:1], True))
-
-    def test_lost(self) -> None:
-        """Jobs that no node knows end the query, with their number, the first ID and what to do; or
-        they are left out."""
-        node = self.node(SHOW=[nodes.shown(IDS[0]), NIL, NIL])
-        node_again = self.node(SHOW=[nodes.shown(IDS[0]), NIL, NIL])
-        with self.assertRaises(JobsLost) as raised:
-            list(readers.job_rows(self.servers(node), address_of(node), IDS[:3], True))
-        for words in ("2 jobs", IDS[1], "failOnDataLoss"):
-            self.assertIn(words, str(raised.exception))
-        with self.assertLogs("disque_tx.spark.source.readers", "WARNING"):
-            rows = list(
-                readers.job_rows(self.servers(node_again), address_of(node_again), IDS[:3], False)
-            )
-        self.assertEqual([IDS[0]], [row[0] for row in rows])
-
-    def test_node_down(self) -> None:
-        """A job of a node that is down is never left out here, because it would be acknowledged."""
-        node = self.node()
-        node.close()
-        with self.assertRaises(JobsLost) as raised:
-            list(readers.job_rows(self.servers(node), address_of(node), IDS[:1], False))
-        self.assertIn(node.address, str(raised.exception))
-
-
-class TableTests(NodesTestCase):
-    """Queues as a table that is read once."""
-
-    def reader(self, node: ScriptedNode, mode: str) -> readers.JobReader:
-        """A reader of the queue ``q`` of this node."""
-        options = {"disque.servers": node.address, "subscribe": "q", "mode": mode}
-        return readers.JobReader(read_options(options, streaming=False))
-
-    def test_drained(self) -> None:
-        """Jobs are acknowledged after a task has read all of them: one that ends before leaves
-        them."""
-        node = self.node(
-            GETJOB=[nodes.fetched(*IDS[:2]), b"*-1\r\n"], WORKING=b":60\r\n", ACKJOB=b":1\r\n",
-            SHOW=[nodes.shown(IDS[0]), nodes.shown(IDS[1])],
-        )  # fmt: skip
-        reader = self.reader(node, "drain")
-        (partition,) = reader.partitions()
-        self.assertNotIn("ACKJOB", node.commands())
-        (batch,) = reader.read(partition)
-        self.assertEqual(2, batch.num_rows)
-        acknowledged = [words[1].decode() for words in node.requests if words[0] == b"ACKJOB"]
-        self.assertEqual(IDS[:2], acknowledged)
-        self.assertEqual(["SHOW", "SHOW", "ACKJOB", "ACKJOB"], node.commands()[-4:])
-
-    def test_drain_failed(self) -> None:
-        """If one of the jobs cannot be read, none of the task is acknowledged."""
-        node = self.node(
-            GETJOB=[nodes.fetched(*IDS[:2]), b"*-1\r\n"], WORKING=b":60\r\n", ACKJOB=b":1\r\n",
-            SHOW=[nodes.shown(IDS[0]), NIL],
-        )  # fmt: skip
-        reader = self.reader(node, "drain")
-        (partition,) = reader.partitions()
-        with self.assertRaises(JobsLost):
-            list(reader.read(partition))
-        self.assertNotIn("ACKJOB", node.commands())
-
-    def test_leased(self) -> None:
-        """Jobs that are only leased are not acknowledged."""
-        node = self.node(
-            GETJOB=[nodes.fetched(IDS[0]), b"*-1\r\n"], WORKING=b":60\r\n",
-            SHOW=nodes.shown(IDS[0]),
-        )  # fmt: skip
-        reader = self.reader(node, "lease")
-        (partition,) = reader.partitions()
-        self.assertEqual(1, sum(batch.num_rows for batch in reader.read(partition)))
-        self.assertNotIn("ACKJOB", node.commands())
+_NONE = b"*-1\r\n"
 
 
 class StreamTests(NodesTestCase):
-    """Queues as a stream."""
+    """Readers of one checkpoint, each as if in a process of its own."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.checkpoint = Path(self.mktemp()).resolve()
+
+    def reader(self, node: ScriptedNode, **more: str) -> JobStreamReader:
+        """A reader of the queue ``q`` of this node."""
+        options = {"disque.servers": node.address, "subscribe": "q", **more}
+        options["checkpointLocation"] = str(self.checkpoint)
+        reader = JobStreamReader(read_options(options, streaming=True))
+        self.addCleanup(reader.stop)
+        return reader
+
+    def commit(self, offset: dict[str, Any]) -> None:
+        """What Spark writes when a batch is committed."""
+        for log in ("offsets", "commits"):
+            (self.checkpoint / log).mkdir(exist_ok=True)
+            (self.checkpoint / log / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+
+    def rows(
+        self, reader: JobStreamReader, start: dict[str, Any], end: dict[str, Any]
+    ) -> list[str]:
+        """The IDs of a batch, as tasks read them."""
+        batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+        return [job_id for batch in batches for job_id in batch.column("id").to_pylist()]
 
     def test_available_now(self) -> None:
         """A query for what is there now ends after as many jobs as there were, although more
         arrive."""
         node = self.node(
-            QLEN=b":3\r\n", WORKING=b":60\r\n", ACKJOB=b":1\r\n",
+            QCOUNT=nodes.counts(3), WORKING=b":60\r\n", ACKJOB=b":1\r\n",
             GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[2])],
         )  # fmt: skip
-        options = {"disque.servers": node.address, "subscribe": "q", "maxJobsPerTrigger": "2"}
-        reader = readers.JobStreamReader(read_options(options, streaming=True))
-        self.addCleanup(reader.stop)
+        reader = self.reader(node, maxJobsPerTrigger="2")
         reader.prepareForTriggerAvailableNow()
         limit = reader.getDefaultReadLimit()
         start = reader.initialOffset()
         first = reader.latestOffset(start, limit)
+        jobs = self.rows(reader, start, first)
         second = reader.latestOffset(first, limit)
+        jobs += self.rows(reader, first, second)
         self.assertEqual(second, reader.latestOffset(second, limit))
-        jobs = [job for offset in (first, second) for job in offset["jobs"][node.address]]
         self.assertEqual(IDS[:3], jobs)
         counts = [
             words[words.index(b"COUNT") + 1].decode()
@@ -130,3 +71,80 @@ class StreamTests(NodesTestCase):
         ]
         self.assertEqual(["2", "1"], counts)
         self.assertEqual([], list(reader.partitions(second, second)))
+
+    def test_lag(self) -> None:
+        """A progress says how far the query is behind; it goes on when a node does not
+        say."""
+        node = self.node(
+            QCOUNT=[nodes.counts(7, in_flight=2, oldest_ms=1500), b"-ERR too many\r\n"]
+        )
+        reader = self.reader(node)
+        behind = {"queued": 7, "inFlight": 2, "oldestS": 1.5}
+        self.assertEqual({**behind, "queues": {"q": behind}}, reader.reportLatestOffset())
+        self.assertIsNone(reader.reportLatestOffset())
+
+    def test_moved_once(self) -> None:
+        """Tasks get what GETJOB brought; after a restart, or with columns that it does not bring,
+        they read the jobs by their IDs."""
+        node = self.node(GETJOB=nodes.fetched(*IDS[:2]), WORKING=b":60\r\n")
+        node.answer("SHOW", *(nodes.shown(job_id) for job_id in IDS[:2] * 2))
+        for details, asked in (("false", 0), ("true", 2)):
+            reader = self.reader(node, includeDetails=details)
+            start = reader.initialOffset()
+            end = reader.latestOffset(start, reader.getDefaultReadLimit())
+            self.assertEqual(IDS[:2], self.rows(reader, start, end))
+            self.assertEqual(asked, node.commands().count("SHOW"))
+        self.assertEqual(IDS[:2], self.rows(self.reader(node), start, end))
+        self.assertEqual(4, node.commands().count("SHOW"))
+
+    def test_stopped(self) -> None:
+        """When a query ends, the last batch is acknowledged if Spark committed it, and only
+        then."""
+        for is_committed in (False, True):
+            node = self.node(GETJOB=nodes.fetched(*IDS[:2]), WORKING=b":60\r\n", ACKJOB=b":1\r\n")
+            reader = self.reader(node)
+            start = reader.initialOffset()
+            end = reader.latestOffset(start, reader.getDefaultReadLimit())
+            if is_committed:
+                self.commit(end)
+            reader.stop()
+            acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
+            ids = [job_id.encode() for job_id in IDS[:2]]
+            self.assertEqual([ids] if is_committed else [], acknowledged)
+
+    def test_given_back(self) -> None:
+        """Jobs that the query gave back are not acknowledged with their batch: not at the end, not
+        after a restart, and not when they are delivered again."""
+        node = self.node(
+            GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[0])], WORKING=b":60\r\n"
+        )
+        node.answer("ACKJOB", b":1\r\n")
+        reader = self.reader(node)
+        end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        Returned(str(self.checkpoint)).add(IDS[:1])
+        self.commit(end)
+        reader.stop()
+        again = self.reader(node)
+        following = again.latestOffset(end, again.getDefaultReadLimit())
+        self.assertEqual(IDS[:1], self.rows(again, end, following))
+        acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
+        self.assertEqual([[IDS[1].encode()]] * 2, acknowledged)
+
+    def test_idle_at_the_end(self) -> None:
+        """A batch that is acknowledged already is not acknowledged again at the end."""
+        node = self.node(
+            GETJOB=[nodes.fetched(*IDS[:2]), _NONE], WORKING=b":60\r\n", ACKJOB=b":1\r\n"
+        )
+        reader = self.reader(node)
+        end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        self.commit(end)
+        self.assertEqual(end, reader.latestOffset(end, reader.getDefaultReadLimit()))
+        reader.stop()
+        self.assertEqual(1, node.commands().count("ACKJOB"))
+
+    def test_once(self) -> None:
+        """A trigger after which nobody asks for the next batch is refused, with the one to use."""
+        reader = self.reader(self.node())
+        with self.assertRaises(BadOption) as raised:
+            reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        self.assertIn("availableNow", str(raised.exception))

@@ -17,8 +17,8 @@ from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
     AOF_RECORDS_DDL,
     EVENTS_READ_DDL,
-    JOBS_DDL,
     arrow_schema,
+    jobs_ddl,
 )
 from disque_tx.spark.sink.columns import check
 from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
@@ -39,16 +39,16 @@ class DisqueSource(DataSource):
 
     def schema(self) -> str:
         """The columns of a job."""
-        return JOBS_DDL
+        return jobs_ddl(options.with_details(_options(self)))
 
     def reader(self, schema: StructType) -> JobReader:
         """For ``spark.read``."""
-        _only(schema, JOBS_DDL, self.name())
+        _only(schema, self.schema(), self.name())
         return JobReader(options.read_options(_options(self), streaming=False))
 
     def streamReader(self, schema: StructType) -> JobStreamReader:
         """For ``spark.readStream``."""
-        _only(schema, JOBS_DDL, self.name())
+        _only(schema, self.schema(), self.name())
         return JobStreamReader(options.read_options(_options(self), streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.paths import is_empty
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog, written
-from disque_tx.spark.pipeline.tables.paths import is_empty
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
 _KEPT_HOURS: Final = 24

@@ -20,10 +20,11 @@ from pyspark.sql.types import (
 )
 
 from disque_tx.client.requests.adding import add_job_with
-from disque_tx.client.requests.encoding import Request
+from disque_tx.client.requests.encoding import Request, encoded
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.spark.errors import BadColumn
-from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
+from disque_tx.spark.options import WriteOptions
+from disque_tx.spark.sink.staging import staging_queue
 
 _TEXT: Final = (StringType, VarcharType)
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
@@ -34,7 +35,9 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "delay": (_WHOLE, "a whole number of seconds"),
     "retry": (_WHOLE, "a whole number of seconds"),
     "ttl": (_WHOLE, "a whole number of seconds"),
+    "key": ((BinaryType, *_TEXT), "binary or a string"),
 }
+_KEY_BYTES_MAX: Final = 512
 _LEAST: Final = {"delay": 0, "retry": 0, "ttl": 1}
 
 
@@ -54,8 +57,11 @@ def check(schema: StructType, options: WriteOptions) -> None:
         wrong.append("column 'body' is missing")
     if "queue" not in names and options.queue is None:
         wrong.append("there is neither a column 'queue' nor an option queue")
-    if options.staged and "delay" in names:
-        wrong.append("with deliveryMode=staged jobs cannot have a column 'delay'")
+    wrong += [
+        f"with deliveryMode=staged jobs cannot have a column {name!r}"
+        for name in ("delay", "key")
+        if options.staged and name in names
+    ]
     if wrong:
         raise BadColumn(
             f"This table cannot be written to Disque: {'; '.join(wrong)}. It may have the columns"
@@ -63,29 +69,40 @@ def check(schema: StructType, options: WriteOptions) -> None:
         )
 
 
-def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[Request[str]]:
-    """The requests that add the jobs of a batch, which is checked completely before.
+def jobs(
+    batch: pa.RecordBatch, options: WriteOptions, keys: Iterator[str]
+) -> list[tuple[bytes, Request[str]]]:
+    """Queues, and the requests that add the jobs of a batch, which is checked completely before.
+    ``keys``: one for each row, which it gets with the mode ``unique`` if no column has one.
 
     :raises BadColumn: for a null, or a number out of range.
     """
     values = {name: batch.column(name) for name in batch.schema.names}
-    queues = [options.queue] * len(batch) if options.queue else _texts(values["queue"], "queue")
+    one = None if options.queue is None else encoded(options.queue)
+    queues = [one] * len(batch) if one else _texts(values["queue"], "queue")
     bodies = _texts(values["body"], "body")
     times = (
         _seconds(values.get("delay"), "delay", options.adding.delay_s, len(batch)),
         _seconds(values.get("retry"), "retry", options.adding.retry_s, len(batch)),
         _seconds(values.get("ttl"), "ttl", options.adding.ttl_s, len(batch)),
     )
-    return list(_requests(zip(queues, bodies, *times, strict=True), options))
+    own = _keys(values.get("key"), keys if options.mode == "unique" else None, len(batch))
+    return list(_requests(zip(queues, bodies, *times, own, strict=True), options))
 
 
-def _requests(rows: Iterator[tuple[Any, ...]], options: WriteOptions) -> Iterator[Request[str]]:
-    for queue, body, delay_s, retry_s, ttl_s in rows:
-        if options.staged:
-            ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s
-            delay_s = ttl_s - 1
-        own = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
-        yield add_job_with(queue, body, own)
+def _requests(
+    rows: Iterator[tuple[Any, ...]], options: WriteOptions
+) -> Iterator[tuple[bytes, Request[str]]]:
+    for queue, body, delay_s, retry_s, ttl_s, key in rows:
+        own = attrs.evolve(
+            options.adding,
+            delay_s=delay_s,
+            retry_s=retry_s,
+            ttl_s=ttl_s,
+            unique=key,
+            unique_for_s=None if key is None else options.key_for_s,
+        )
+        yield queue, add_job_with(staging_queue(queue) if options.staged else queue, body, own)
 
 
 def _texts(column: pa.Array, name: str) -> list[Any]:
@@ -97,6 +114,19 @@ def _texts(column: pa.Array, name: str) -> list[Any]:
         )
     values: list[Any] = column.cast(pa.large_binary()).to_pylist()
     return values
+
+
+def _keys(column: pa.Array | None, made: Iterator[str] | None, rows: int) -> list[Any]:
+    """The keys of the rows; ``None`` for a row without one."""
+    given = [None] * rows if column is None else column.cast(pa.large_binary()).to_pylist()
+    for key in given:
+        if key is not None and not 0 < len(key) <= _KEY_BYTES_MAX:
+            raise BadColumn(
+                f"Column 'key' has a value of {len(key)} bytes; it must have 1 to {_KEY_BYTES_MAX}."
+            )
+    if made is None:
+        return given
+    return [own if key is None else key for key, own in zip(given, made, strict=False)]
 
 
 def _seconds(column: pa.Array | None, name: str, otherwise: int | None, rows: int) -> list[Any]:

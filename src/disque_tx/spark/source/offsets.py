@@ -1,7 +1,7 @@
 """The offset of a stream of jobs: the IDs of the batch that ends there.
 
-A queue has no positions to return to, but a job can be read by its ID until it is acknowledged.
-Spark stores an offset before the batch runs, so a batch can be read again.
+A queue has no positions to return to, but a job can be read by its ID until it is acknowledged. So
+a batch can be read again.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from disque_tx.client.addresses import Address, address
-from disque_tx.client.errors import BadAddress
-from disque_tx.spark.errors import JobsLost
-from disque_tx.spark.options import JOBS_MAX
+from disque_tx.client.addresses import Address
 
 _JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
-#: More jobs would make a task much slower than the others.
+#: More jobs would make a task much slower than the others; more bytes would be much at once for a
+#: task that gets them with its partition.
 _TASK_JOBS_MAX: Final = 2500
+_TASK_BYTES: Final = 8 << 20
 
 
 @attrs.frozen
@@ -37,45 +36,28 @@ class Offset:
         """The IDs, wherever they came from."""
         return {job_id for ids in self.jobs.values() for job_id in ids}
 
-    def as_json(self) -> dict[str, Any]:
-        """The form in which Spark stores it."""
-        return {"seq": self.seq, "jobs": {str(node): list(ids) for node, ids in self.jobs.items()}}
+    def without(self, ids: set[str]) -> Offset:
+        """The same batch without these jobs."""
+        jobs = {
+            node: [job_id for job_id in some if job_id not in ids]
+            for node, some in self.jobs.items()
+        }
+        return Offset(self.seq, jobs)
 
 
-def from_json(kept: Any) -> Offset:
-    """An offset that Spark stored.
-
-    :raises JobsLost: when it was not written by this format.
-    """
-    try:
-        seq = kept["seq"]
-        jobs = {address(node): tuple(map(_checked, ids)) for node, ids in kept["jobs"].items()}
-    except (TypeError, KeyError, AttributeError, BadAddress):
-        raise _foreign() from None
-    offset = Offset(seq, jobs)
-    if type(seq) is not int or seq < 0 or len(offset) > JOBS_MAX:
-        raise _foreign()
-    return offset
+def is_job_id(text: object) -> bool:
+    """Whether this is the ID of a job."""
+    return isinstance(text, str) and _JOB_ID.fullmatch(text) is not None
 
 
-def _checked(job_id: str) -> str:
-    if not _JOB_ID.fullmatch(job_id):
-        raise _foreign()
-    return job_id
-
-
-def _foreign() -> JobsLost:
-    return JobsLost(
-        "The checkpoint of this query was not written by the format disque: its offset is not"
-        " understood. Use the checkpointLocation of this query, or a new one."
-    )
-
-
-def shares(offset: Offset, wanted: int | None) -> list[tuple[Address, tuple[str, ...]]]:
+def shares(
+    offset: Offset, wanted: int | None, size: int = 0
+) -> list[tuple[Address, tuple[str, ...]]]:
     """The batch divided into tasks of about the same size, each with jobs of one node. ``wanted``:
-    minimum number of tasks, if there are as many jobs."""
+    minimum number of tasks, if there are as many jobs. ``size``: bytes of all bodies, if known."""
     total = len(offset)
-    least = min(total, max(wanted or 1, -(-total // _TASK_JOBS_MAX)))
+    tasks = max(wanted or 1, -(-total // _TASK_JOBS_MAX), -(-size // _TASK_BYTES))
+    least = min(total, tasks)
     cut: list[tuple[Address, tuple[str, ...]]] = []
     for node, ids in offset.jobs.items():
         tasks = -(-len(ids) * least // total) if ids else 0

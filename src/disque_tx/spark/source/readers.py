@@ -1,38 +1,44 @@
 """Queues as a stream and as a table for Spark: what Spark calls on the driver and in tasks.
 
-How the driver fetches and acknowledges jobs is in :mod:`disque_tx.spark.source.intake`. Tasks read
-jobs by their IDs.
+How the driver fetches and acknowledges jobs is in :mod:`disque_tx.spark.source.intake`. A task gets
+the jobs with its partition, or reads them by their IDs.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.errors import ClientError, ConnectionLost
-from disque_tx.client.requests import encoding as requests
+from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import scans
-from disque_tx.client.requests.encoding import encoded
-from disque_tx.client.values import JobDetails
-from disque_tx.spark.errors import JobsLost
+from disque_tx.client.values import Job
+from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import ReadOptions
-from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches, text
-from disque_tx.spark.source.intake import StreamIntake
+from disque_tx.spark.schema import arrow_schema, batches
+from disque_tx.spark.source import lag
+from disque_tx.spark.source.batchlog import BatchLog
+from disque_tx.spark.source.fetching import Fetching, Limit
+from disque_tx.spark.source.intake import StreamIntake, acknowledge
+from disque_tx.spark.source.keeper import Keeper
 from disque_tx.spark.source.leases import Heartbeat, SourceLeases
-from disque_tx.spark.source.offsets import Offset, from_json, shares
+from disque_tx.spark.source.offsets import Offset, shares
+from disque_tx.spark.source.returned import Returned
+from disque_tx.spark.source.rows import delivered, job_row, job_rows
 
+_LOG: Final = logging.getLogger(__name__)
 _PAGE_JOBS: Final = 500
 
 
@@ -41,9 +47,19 @@ class _Driver:
     """State of the driver's process only. ``left``: with ``availableNow``, how many jobs are to be
     read before the query ends; ``None`` for a query without an end."""
 
+    log: BatchLog
+    returned: Returned
+    keeper: Keeper
+    fetching: Fetching
     intake: StreamIntake
     heartbeat: Heartbeat
     left: int | None = None
+
+    def hold(self, kept: dict[str, Any], offset: Offset) -> None:
+        """Keep the leases of the batch that runs, and let it be acknowledged if the query ends."""
+        self.intake.hold(offset)
+        self.heartbeat.changed()
+        self.keeper.tell((kept, self.intake.readable(offset)))
 
 
 class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -62,7 +78,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """The offset before the first batch."""
-        return Offset().as_json()
+        return {"seq": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The maximum number of jobs in a batch: ``maxJobsPerTrigger``."""
@@ -71,196 +87,151 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """The query ends when as many jobs were fetched as are queued now."""
         driver = self._started()
-        driver.left = driver.intake.waiting()
+        driver.left = lag.total(lag.waiting(driver.fetching, self._options.selection)).queued
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Acknowledge the batch that ended at ``start``, and fetch the next one."""
+        """Acknowledge the batch that ended at ``start``, and fetch the next one.
+
+        :raises BadOption: with a trigger that never asks for a next one.
+        """
+        if isinstance(limit, ReadAllAvailable):
+            raise BadOption(
+                "With trigger(once=True) the jobs of the only batch would not be acknowledged. Use"
+                " trigger(availableNow=True)."
+            )
         driver = self._started()
+        begun = driver.log.read(start)
+        driver.intake.leave_out(driver.returned.ids() & begun.ids())
         room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
-        begun = from_json(start)
         if driver.left is None:
-            end = driver.intake.advance(begun, room)
+            end = driver.intake.advance(begun, Limit(room, self._options.bytes_max))
         else:
-            end = driver.intake.advance_to_queued(begun, min(room, driver.left))
+            wanted = Limit(min(room, driver.left), self._options.bytes_max)
+            end = driver.intake.advance_to_queued(begun, wanted)
             driver.left = max(0, driver.left - len(end)) if end is not begun else 0
-        driver.heartbeat.changed()
-        return end.as_json()
+        if end is begun:
+            driver.keeper.tell(None)
+            return start
+        size = sum(len(job.body) for job in driver.intake.fetched(end).values())
+        kept = driver.log.write(end, start, size)
+        driver.hold(kept, end)
+        return kept
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """How far the query is behind, for the progress: ``sources[].latestOffset``. The query
+        goes on when a node does not say, because it is busy for example."""
+        try:
+            return lag.as_json(lag.waiting(self._started().fetching, self._options.selection))
+        except ClientError as error:
+            _LOG.info("It is not known how far the query is behind. %s", error)
+            return None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of the batch that ends at ``end``."""
-        offset = from_json(end)
-        if from_json(start).seq == offset.seq:
-            return []
         driver = self._started()
-        driver.intake.hold(offset)
-        driver.heartbeat.changed()
-        batch = driver.intake.readable(offset)
-        return [InputPartition(share) for share in shares(batch, self._options.partitions)]
+        offset = driver.log.read(end)
+        if driver.log.read(start).seq == offset.seq:
+            return []
+        driver.hold(end, offset)
+        batch, jobs = driver.intake.readable(offset), driver.intake.fetched(offset)
+        # The same tasks whenever it runs, so that they can be told from others.
+        size = end.get("bytes", 0)
+        return [
+            InputPartition((node, ids, self._carried([jobs[job_id] for job_id in ids if jobs])))
+            for node, ids in shares(batch, self._options.partitions, size)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The jobs of one task.
 
         :raises JobsLost: when jobs are gone, unless ``failOnDataLoss`` is false.
         """
-        node, ids = partition.value
-        servers = self._options.cluster.servers()
-        try:
-            found = job_rows(servers, node, ids, self._options.strict)
-            yield from batches(found, arrow_schema(JOBS_DDL))
-        finally:
-            servers.close()
+        node, ids, carried = partition.value
+        if carried is not None:
+            with pa.ipc.open_stream(carried) as jobs:
+                yield from jobs
+            return
+        with closing(self._options.cluster.servers()) as servers:
+            yield from batches(
+                job_rows(servers, node, ids, self._options), arrow_schema(self._options.ddl)
+            )
 
     def stop(self) -> None:
-        """Send no more heartbeats: the leases expire."""
-        if self._driver is not None:
-            self._driver.heartbeat.stop()
+        """Send no more heartbeats: the leases expire. What is committed is acknowledged."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.heartbeat.stop()
+            driver.keeper.close()
+            driver.fetching.close()
+
+    def _carried(self, jobs: Sequence[Job]) -> bytes | None:
+        """The rows of a task, if the jobs are here and say all that its columns need."""
+        if not jobs or self._options.details:
+            return None
+        batch = delivered(jobs)
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, batch.schema) as stream:
+            stream.write_batch(batch)
+        return bytes(out.getvalue())
 
     def _started(self) -> _Driver:
         if self._driver is None:
             options = self._options
+            log = BatchLog(options.checkpoint)
+            returned = Returned(options.checkpoint)
+            keeper = Keeper(_Settling(options, log, returned))
             leases = SourceLeases()
-            servers = options.cluster.servers()
-            intake = StreamIntake(servers, options.queues, leases, options.strict)
-            self._driver = _Driver(intake, Heartbeat(leases, options.cluster.servers))
+            fetching = Fetching(options.cluster, options.selection)
+            intake = StreamIntake(options.cluster.servers(), fetching, leases, options.strict)
+            heartbeat = Heartbeat(leases, options.cluster.servers)
+            self._driver = _Driver(log, returned, keeper, fetching, intake, heartbeat)
         return self._driver
 
 
-class JobReader(DataSourceReader):
-    """Queues as a table, read once in the way that ``mode`` names.
+@attrs.frozen
+class _Settling:
+    """What is done when a query ended: its last batch is acknowledged, if it was committed."""
 
-    ``peek`` reads what is queued and fetches nothing. ``lease`` fetches jobs when the query is
-    planned and acknowledges none: they are delivered again after their RETRY. ``drain``
-    acknowledges them when a task has handed over its last row, which is before Spark has stored
-    any; if it fails after that, they are lost.
-    """
+    options: ReadOptions
+    log: BatchLog
+    returned: Returned
+
+    def __call__(self, last: tuple[dict[str, Any], Offset]) -> None:
+        kept, offset = last
+        if self.log.is_committed(kept):
+            with closing(self.options.cluster.servers()) as servers:
+                acknowledge(servers, offset.without(self.returned.ids()), strict=False)
+
+
+class JobReader(DataSourceReader):
+    """What is queued at the nodes, as a table. Nothing is fetched."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """For ``peek`` a task per node and queue; otherwise the jobs that were fetched."""
+        """A task per node and queue."""
         options = self._options
-        if options.mode == "peek":
-            return [
-                InputPartition((node, queue))
-                for node in options.cluster.addresses
-                for queue in options.queues
-            ]
-        servers = options.cluster.servers()
-        try:
-            intake = StreamIntake(servers, options.queues, SourceLeases(), options.strict)
-            taken = intake.advance(Offset(), options.jobs_max)
-        finally:
-            servers.close()
-        return [InputPartition(share) for share in shares(taken, options.partitions)]
+        return [
+            InputPartition((node, queue))
+            for node in options.cluster.addresses
+            for queue in options.queues
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task. Spark plans one without a value when there are none."""
-        if partition.value is None:
-            return
-        node, what = partition.value
-        servers = self._options.cluster.servers()
-        try:
-            yield from batches(_READ[self._options.mode](self, servers, node, what), _SCHEMA)
-        finally:
-            servers.close()
+        if partition.value is not None:
+            yield from batches(self._rows(*partition.value), arrow_schema(self._options.ddl))
 
-    def _peek(self, servers: Servers, node: Address, queue: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, node: Address, queue: str) -> Iterator[tuple[Any, ...]]:
         """What is queued at this node. A scan may return a job twice; it gets one row."""
         scan = scans.job_scan(queue, ("queued",), _PAGE_JOBS)
         seen: set[str] = set()
         cursor = -1
-        while cursor:
-            cursor, page = servers.connection(node).call(scan.page(max(cursor, 0)))
-            for job in page:
-                if job.id not in seen:
-                    seen.add(job.id)
-                    yield job_row(job)
-
-    def _lease(
-        self, servers: Servers, node: Address, ids: tuple[str, ...]
-    ) -> Iterator[tuple[Any, ...]]:
-        return job_rows(servers, node, ids, self._options.strict)
-
-    def _drain(
-        self, servers: Servers, node: Address, ids: tuple[str, ...]
-    ) -> Iterator[tuple[Any, ...]]:
-        yield from self._lease(servers, node, ids)
-        servers.ask(node, [requests.ack_jobs(job_id) for job_id in ids])
-
-
-_SCHEMA: Final = arrow_schema(JOBS_DDL)
-_READ: Final[dict[str, Callable[..., Iterator[tuple[Any, ...]]]]] = {
-    "peek": JobReader._peek,
-    "lease": JobReader._lease,
-    "drain": JobReader._drain,
-}
-
-
-_LOG: Final = logging.getLogger(__name__)
-#: The bodies of this many jobs are in the buffers of a node at once.
-_AT_ONCE: Final = 100
-_CTIME_UNITS_IN_US: Final = 1000
-
-
-def job_rows(
-    servers: Servers, node: Address, ids: Sequence[str], strict: bool
-) -> Iterator[tuple[Any, ...]]:
-    """The jobs as rows of the format ``disque``. Reading does not change them; reading again gives
-    the same rows. ``strict``: whether missing jobs are an error, or are left out with a warning.
-
-    :raises JobsLost: when strict, and no node knows a job any more; or when a node that may know it
-        cannot be reached, as jobs that are left out here will be acknowledged.
-    """
-    for start in range(0, len(ids), _AT_ONCE):
-        some = ids[start : start + _AT_ONCE]
-        answers = servers.ask_holders(node, some, requests.show, _is_gone)
-        lost = [
-            (job_id, answer)
-            for job_id, answer in zip(some, answers, strict=True)
-            if not isinstance(answer, JobDetails) or answer.body is None
-        ]
-        if lost:
-            _miss(node, lost, strict)
-        for answer in answers:
-            if isinstance(answer, JobDetails) and answer.body is not None:
-                yield job_row(answer)
-
-
-def job_row(job: JobDetails) -> tuple[Any, ...]:
-    """A job as a row of the format ``disque``."""
-    return (
-        job.id,
-        text(encoded(job.queue or "")),
-        job.body,
-        job.nacks,
-        job.additional_deliveries,
-        job.ctime // _CTIME_UNITS_IN_US,
-    )
-
-
-def _is_gone(answer: JobDetails | ClientError | None) -> bool:
-    """Whether this node does not have the job, and another holder may."""
-    return answer is None or (isinstance(answer, JobDetails) and answer.body is None)
-
-
-def _miss(
-    node: Address, lost: Sequence[tuple[str, JobDetails | ClientError | None]], strict: bool
-) -> None:
-    # First those of a node that cannot be reached: they may still exist.
-    job_id, answer = max(lost, key=lambda one: isinstance(one[1], ConnectionLost))
-    if isinstance(answer, ClientError) and not isinstance(answer, ConnectionLost):
-        raise answer
-    why = str(answer) if answer else "It was acknowledged elsewhere, deleted, evicted or expired."
-    what = (
-        f"{len(lost)} jobs that {node} delivered to this query cannot be read again, for"
-        f" example {job_id}. {why}"
-    )
-    if strict or isinstance(answer, ConnectionLost):
-        raise JobsLost(
-            f"{what} Bring the node back and start the query again; or set failOnDataLoss to false"
-            " to continue without these jobs: those that are still in the cluster are delivered"
-            " again after their RETRY. If the checkpoint is old and its jobs are long gone, use"
-            " that option once, or a new checkpointLocation."
-        )
-    _LOG.warning("%s They are left out.", what)
+        with closing(self._options.cluster.servers()) as servers:
+            while cursor:
+                cursor, page = servers.connection(node).call(scan.page(max(cursor, 0)))
+                for job in page:
+                    if job.id not in seen:
+                        seen.add(job.id)
+                        yield job_row(job, self._options.details)

@@ -23,9 +23,11 @@ from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.page import report_command
 from disque_tx.spark.pipeline.runner import PipelineRunner
+from disque_tx.spark.pipeline.transfer.drain import drain_command
 from disque_tx.spark.pipeline.transfer.export import export_command
 from disque_tx.spark.pipeline.transfer.load import load_command
 from disque_tx.spark.pipeline.transfer.replay import replay_command
+from disque_tx.spark.pipeline.transfer.streaming import stream_command
 
 _WINDOW_S_MAX: Final = 86_400
 _MISSING_SHOWN: Final = 20
@@ -182,7 +184,7 @@ def _lines(found: Audit) -> Iterator[str]:
 for _command in (
     *(report_command, export_command, load_command, replay_command),
     *(optimize_command, vacuum_command, expire_command, forget_command),
-    *(history_command, convert_command),
+    *(history_command, convert_command, stream_command, drain_command),
 ):
     command.add_command(_command)
 

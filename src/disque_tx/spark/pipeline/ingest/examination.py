@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.pipeline.tables.paths import opened
+from disque_tx.spark.paths import opened
 
 #: Lines of the daemon are shorter, even with bodies of some MiB.
 LINE_BYTES_MAX: Final = 64 << 20

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import NothingToRead
-from disque_tx.spark.pipeline.tables.paths import for_spark, names_below, opened, resolved
+from disque_tx.spark.paths import for_spark, names_below, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.pipeline.tables.table import DAY
 from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL

@@ -19,10 +19,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.outputs import Output
-from disque_tx.spark.pipeline.tables.paths import check_apart, resolved
 from disque_tx.spark.pipeline.tables.table import EventTable
 
 #: Tables below OUT, in the order in which they are made.

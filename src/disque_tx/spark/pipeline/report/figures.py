@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import BadTable
+from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS
-from disque_tx.spark.pipeline.tables.paths import resolved
 from disque_tx.spark.pipeline.tables.table import EventTable, Table, is_table
 
 BUCKETS_MAX: Final = 60

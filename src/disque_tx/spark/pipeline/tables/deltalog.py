@@ -23,7 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from disque_tx.spark.errors import BadTable, Conflict
-from disque_tx.spark.pipeline.tables.paths import exists, files_below, opened
+from disque_tx.spark.paths import exists, files_below, opened
 
 #: How a table says that this pipeline made it; the rest is what it contains.
 MAKER: Final = "disque-pipeline "

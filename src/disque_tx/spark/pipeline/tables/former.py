@@ -17,8 +17,8 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable
+from disque_tx.spark.paths import files_below, opened, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog, written
-from disque_tx.spark.pipeline.tables.paths import files_below, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.pipeline.tables.table import (
     EVENTS,

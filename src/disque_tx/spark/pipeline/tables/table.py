@@ -26,8 +26,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
 from disque_tx.spark.errors import BadTable
+from disque_tx.spark.paths import exists, for_spark, is_empty, opened, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.paths import exists, for_spark, is_empty, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Run, Runs, counted
 from disque_tx.spark.schema import arrow_schema
 
@@ -172,10 +172,12 @@ def reading(spark: SparkSession, schema: pa.Schema, root: str, names: Iterable[s
     return found if len(inside) == len(columns) else found.withColumn("dt", fn.expr(DAY))
 
 
-def writing(spark: SparkSession, rows: DataFrame, root: str, *partition_by: str) -> str:
-    """Write rows as Parquet below the folder of a table; returns the name of their folder. They are
-    not part of the table yet."""
-    folder = f"batch-{uuid4().hex}"
+def writing(
+    spark: SparkSession, rows: DataFrame, root: str, *partition_by: str, folder: str | None = None
+) -> str:
+    """Write rows as Parquet below the folder of a table; returns the name of their folder, by
+    default a new one. They are not part of the table yet."""
+    folder = folder or f"batch-{uuid4().hex}"
     with _exact_times(spark):
         writer = rows.write.options(**_WRITING)
         if partition_by:

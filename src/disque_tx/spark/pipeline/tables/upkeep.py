@@ -19,8 +19,8 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable, Conflict
+from disque_tx.spark.paths import files_below, opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
-from disque_tx.spark.pipeline.tables.paths import files_below, opened
 from disque_tx.spark.pipeline.tables.table import EventTable, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its

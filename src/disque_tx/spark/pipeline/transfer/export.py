@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.files.folders import roots
+from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.outputs import Output
-from disque_tx.spark.pipeline.tables.paths import check_apart, resolved
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import PipelineRunner

@@ -12,8 +12,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType
 
 from disque_tx.spark.errors import BadColumn, NothingToRead
+from disque_tx.spark.paths import exists, for_spark, resolved
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.tables.paths import exists, for_spark, resolved
 from disque_tx.spark.pipeline.tables.table import Table, is_table
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,

@@ -28,10 +28,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
+from disque_tx.spark.paths import exists, for_spark, opened, resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.paths import exists, for_spark, opened, resolved
 from disque_tx.spark.pipeline.tables.table import EVENTS, EventTable, Table, is_former, is_table
 from disque_tx.spark.pipeline.transfer.export import EXPORTED
 from disque_tx.spark.pipeline.transfer.target import (

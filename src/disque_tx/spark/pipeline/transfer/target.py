@@ -52,17 +52,9 @@ class TransferTarget:
 
         :raises BadOption: when an address or an option is invalid.
         """
-        wanted = {
-            "disque.password": password,
-            "disque.tls": "true" if tls else None,
-            "disque.tls.ca": cacert,
-            "disque.tls.certificate": cert,
-            "disque.tls.key": key,
-            "disque.replicate": replicate,
-            "retry": retry_s,
-            "ttl": ttl_s,
-        }
+        wanted = {"disque.replicate": replicate, "retry": retry_s, "ttl": ttl_s}
         options = {name: str(value) for name, value in wanted.items() if value is not None}
+        options |= connection(password=password, tls=tls, cacert=cacert, cert=cert, key=key)
         target = cls(servers, options)
         write_options(target.all_options())
         return target
@@ -86,14 +78,35 @@ class TransferTarget:
             raise NotWritten(cause[1]) from error
 
 
-def target_options(command: _Command) -> _Command:
-    """Options of a command that adds jobs: arguments of :meth:`TransferTarget.from_options`."""
-    for option in reversed(_options()):
+def connection(
+    *, password: str | None, tls: bool, cacert: str | None, cert: str | None, key: str | None
+) -> dict[str, str]:
+    """Options of the format ``disque`` from those of the command line that say how to connect."""
+    wanted = {
+        "disque.password": password,
+        "disque.tls": "true" if tls else None,
+        "disque.tls.ca": cacert,
+        "disque.tls.certificate": cert,
+        "disque.tls.key": key,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def connection_options(command: _Command) -> _Command:
+    """``servers``, and arguments of :func:`connection`."""
+    for option in reversed(_connection_options()):
         command = option(command)
     return command
 
 
-def _options() -> list[Callable[[_Command], _Command]]:
+def target_options(command: _Command) -> _Command:
+    """Options of a command that adds jobs: arguments of :meth:`TransferTarget.from_options`."""
+    for option in reversed((*_connection_options(), *_adding_options())):
+        command = option(command)
+    return command
+
+
+def _connection_options() -> list[Callable[[_Command], _Command]]:
     file = click.Path(exists=True, dir_okay=False)
     return [
         click.option("--servers", required=True, help="Nodes of a cluster: host:port,host:port."),
@@ -106,6 +119,11 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--cacert", type=file, help="PEM file of the authorities to trust."),
         click.option("--cert", type=file, help="PEM file of the client's own certificate."),
         click.option("--key", type=file, help="PEM file of its private key."),
+    ]
+
+
+def _adding_options() -> list[Callable[[_Command], _Command]]:
+    return [
         click.option(
             "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies of each job."
         ),

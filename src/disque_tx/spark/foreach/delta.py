@@ -1,0 +1,81 @@
+"""Streams of jobs into Delta tables, each job once.
+
+``writeStream.foreachBatch(disque_delta("table"))``: Spark's tasks write Parquet files, the driver
+commits them with the number of the batch, and the source acknowledges the jobs when Spark has
+committed the batch as well. Whatever is killed when, the table has each job once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Final
+from uuid import uuid4
+
+import attrs
+from pyspark.sql import DataFrame
+
+from disque_tx.spark.errors import BadOption
+from disque_tx.spark.paths import resolved
+from disque_tx.spark.pipeline.tables.jobs import WINDOW_JOBS, JobTable, unfinished
+from disque_tx.spark.pipeline.tables.table import columns_of, writing
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+def disque_delta(
+    table: str, app: str | None = None, window: int = WINDOW_JOBS
+) -> Callable[[DataFrame, int], None]:
+    """What ``foreachBatch`` calls to add batches to the Delta table in this folder. If there is
+    none, it is created. The rows need the column ``id``; others may be added to those of a job, or
+    left out.
+
+    ``app``: the name of the query in the log of the table; by default the ID that its checkpoint
+    gives it. Spark Connect does not say this, so there it is needed. ``window``: among how many of
+    the last jobs of the table a job that is delivered again is recognised.
+    """
+    return DeltaSink(JobTable(resolved(table), window), app)
+
+
+@attrs.define
+class DeltaSink:
+    """The sink of one query. ``app``: its name in the log of the table."""
+
+    table: JobTable
+    app: str | None = None
+    _is_clean: bool = False
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Add a batch, unless it is part of the table already.
+
+        :raises BadOption: when it is not known which query this is.
+        :raises BadTable: when the rows have no IDs, or the table is of another kind.
+        """
+        app = self.app or _query_of(rows)
+        # Spark runs a batch again that it has not committed itself.
+        if self.table.last(app) >= batch:
+            return
+        beginning = f"stream-{hashlib.sha256(app.encode()).hexdigest()[:16]}-"
+        if not self._is_clean:
+            self._clean(app, beginning)
+        folder = f"{beginning}{batch}-{uuid4().hex}"
+        writing(rows.sparkSession, rows, self.table.root, folder=folder)
+        self.table.add(folder, columns_of(rows), app, batch)
+
+    def _clean(self, app: str, beginning: str) -> None:
+        """Remove what the query wrote before it was killed, and did not commit."""
+        last = self.table.last(app)
+        for folder in unfinished(self.table.root, beginning):
+            if int(folder.removeprefix(beginning).partition("-")[0]) > last:
+                self.table.discard(folder)
+        self._is_clean = True
+
+
+def _query_of(rows: DataFrame) -> str:
+    context = getattr(rows.sparkSession, "sparkContext", None)
+    query = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    if not query:
+        raise BadOption(
+            "disque_delta cannot find out which query this is. Give it a name in 'app'."
+        )
+    return f"stream/{query}"

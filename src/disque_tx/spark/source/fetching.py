@@ -1,0 +1,233 @@
+"""GETJOB at all nodes at once, within limits of jobs and bytes.
+
+1. The nodes share what a batch may have; what some of them have not is fetched from the others.
+2. How many jobs a request asks for follows from the mean size of those before it. The first
+   requests ask for few: an answer comes as a whole, and a body may have megabytes.
+3. A node that does not answer in time is left alone for a while, which doubles each time. Jobs
+   that it delivered meanwhile come again after their RETRY.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.servers import PipelinedConnection, Servers
+from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.requests.selection import Selection
+from disque_tx.client.values import Job
+from disque_tx.spark.options import Cluster
+
+_LOG: Final = logging.getLogger(__name__)
+_FIRST: Final = 16
+_GROWTH: Final = 4
+_AT_ONCE: Final = 500
+#: For a request that does not wait, by a node that is only busy.
+_TIMEOUT_S: Final = 2.0
+_BACKOFF_S: Final = 5.0
+_BACKOFF_S_MAX: Final = 60.0
+_T = TypeVar("_T")
+
+
+@attrs.frozen
+class Limit:
+    """What a batch may have. ``size``: of bodies, in bytes; the last request may exceed it."""
+
+    jobs: int
+    size: int
+
+
+@attrs.define
+class _Node:
+    """A node, and whether it is left alone. ``until_s``: by a steady clock."""
+
+    address: Address
+    servers: Servers
+    backoff_s: float = 0.0
+    until_s: float = 0.0
+    lost: ConnectionLost | None = None
+
+    def answered(self, answer: _T | ConnectionLost, now_s: float) -> _T | None:
+        """The answer, ``None`` if there was none."""
+        if not isinstance(answer, ConnectionLost):
+            self.backoff_s, self.until_s, self.lost = 0.0, 0.0, None
+            return answer
+        if self.lost is None:
+            _LOG.warning("%s Meanwhile jobs are fetched from the other nodes.", answer)
+        self.lost = answer
+        self.backoff_s = min(_BACKOFF_S_MAX, 2 * self.backoff_s or _BACKOFF_S)
+        self.until_s = now_s + self.backoff_s
+        return None
+
+
+@attrs.frozen
+class _Taken:
+    """What a node delivered. ``is_all``: it has no more now."""
+
+    jobs: list[Job]
+    size: int
+    is_all: bool
+
+
+class Fetching:
+    """The nodes that a stream gets jobs from. ``now_s``: a steady clock."""
+
+    def __init__(
+        self, cluster: Cluster, selection: Selection, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._selection = selection
+        self._now_s = now_s
+        timeout_s = min(_TIMEOUT_S, cluster.connection.timeout_s)
+        options = attrs.evolve(cluster.connection, timeout_s=timeout_s)
+        self._nodes = [_Node(node, Servers([node], options)) for node in cluster.addresses]
+
+    def ask_each(self, ask: Callable[[PipelinedConnection], _T]) -> dict[Address, _T]:
+        """Node → what a function found out there, of those that can be reached.
+
+        :raises CannotConnect: when no node can be reached.
+        """
+        nodes = self._reachable()
+        answers = self._at_once([(node, lambda node: _asked(node, ask)) for node in nodes])
+        self._check(nodes)
+        pairs = zip(nodes, answers, strict=True)
+        return {node.address: answer for node, answer in pairs if answer is not None}
+
+    def fetch(self, limit: Limit, turn: int, done: set[str]) -> dict[Address, list[Job]]:
+        """Node → jobs that it delivered, each job once. Jobs in ``done`` are stored already: they
+        are acknowledged once more and left out. ``turn``: which node has the first turn.
+
+        :raises CannotConnect: when no node can be reached.
+        :raises Refused: when a node refuses to deliver.
+        """
+        found: dict[Address, list[Job]] = {}
+        seen = set(done)
+        first = turn % len(self._nodes)
+        asked = have_more = self._reachable([*self._nodes[first:], *self._nodes[:first]])
+        jobs_left, bytes_left = limit.jobs, limit.size
+        while have_more and jobs_left > 0 and bytes_left > 0:
+            shares = _shares(have_more, jobs_left, bytes_left)
+            answers = self._at_once([(node, self._taking(share)) for node, share in shares])
+            finished = set()
+            for (node, _), taken in zip(shares, answers, strict=True):
+                if taken is None or taken.is_all:
+                    finished.add(node.address)
+                if taken is not None:
+                    new = _first(node, taken.jobs, seen, done)
+                    found.setdefault(node.address, []).extend(new)
+                    jobs_left -= len(new)
+                    bytes_left -= taken.size
+            have_more = [node for node in have_more if node.address not in finished]
+        self._check(asked)
+        return {node: jobs for node, jobs in found.items() if jobs}
+
+    def close(self) -> None:
+        """Close all connections."""
+        for node in self._nodes:
+            node.servers.close()
+
+    def _reachable(self, nodes: Sequence[_Node] = ()) -> list[_Node]:
+        """The nodes that are not left alone, or all of them, if every one is."""
+        now_s = self._now_s()
+        nodes = nodes or self._nodes
+        return [node for node in nodes if node.until_s <= now_s] or list(nodes)
+
+    def _check(self, asked: Sequence[_Node]) -> None:
+        lost = {str(node.address): node.lost.reason for node in asked if node.lost is not None}
+        if len(lost) == len(asked):
+            raise CannotConnect(lost)
+
+    def _at_once(self, work: Sequence[tuple[_Node, Callable[[_Node], _T]]]) -> list[_T | None]:
+        """The results, in order. Each node has connections of its own."""
+        with ThreadPoolExecutor(len(work)) as threads:
+            results = list(threads.map(_caught, work))
+        now_s = self._now_s()
+        return [
+            node.answered(result, now_s) for (node, _), result in zip(work, results, strict=True)
+        ]
+
+    def _taking(self, share: Limit) -> Callable[[_Node], _Taken]:
+        return lambda node: self._take(node, share)
+
+    def _take(self, node: _Node, share: Limit) -> _Taken:
+        taken: list[Job] = []
+        size, most = 0, _FIRST
+        while len(taken) < share.jobs and size < share.size:
+            fitting = (share.size - size) * len(taken) // size if size else most
+            count = max(1, min(most, share.jobs - len(taken), fitting))
+            try:
+                (jobs,) = _ask(node, [self._selection.request(count)])
+            except ConnectionLost:
+                if not taken:
+                    raise
+                return _Taken(taken, size, True)
+            except Refused as error:
+                # The jobs of a node that leaves move to other nodes, and are fetched there.
+                if error.code != "LEAVING":
+                    raise
+                jobs = []
+            taken += jobs
+            size += sum(len(job.body) for job in jobs)
+            if len(jobs) < count:
+                return _Taken(taken, size, True)
+            most = min(_AT_ONCE, most * _GROWTH)
+        return _Taken(taken, size, False)
+
+
+def _shares(nodes: Sequence[_Node], jobs: int, size: int) -> list[tuple[_Node, Limit]]:
+    """The limits of each; a node without a share may have one later."""
+    asked = nodes[:jobs]
+    each, more = divmod(jobs, len(asked))
+    share = -(-size // len(asked))
+    return [(node, Limit(each + (at < more), share)) for at, node in enumerate(asked)]
+
+
+def _first(node: _Node, jobs: Sequence[Job], seen: set[str], done: set[str]) -> list[Job]:
+    """The jobs that were not seen before, which they are now. A job that is delivered twice while
+    a batch is fetched, as its RETRY was almost over, counts once."""
+    again = [job.id for job in jobs if job.id in done]
+    if again:
+        node.servers.ask(node.address, [requests.ack_jobs(*again)])
+    new = []
+    for job in jobs:
+        if job.id not in seen:
+            seen.add(job.id)
+            new.append(job)
+    return new
+
+
+def _ask(node: _Node, several: Sequence[Request[_T]]) -> list[_T]:
+    """:raises ClientError: one of the answers."""
+    answers: list[Any] = node.servers.ask(node.address, several)
+    for answer in answers:
+        if isinstance(answer, ClientError):
+            raise answer
+    return answers
+
+
+def _asked(node: _Node, ask: Callable[[PipelinedConnection], _T]) -> _T:
+    """Like :meth:`Servers.ask`: nodes close connections that were idle for long, so once more."""
+    try:
+        return ask(node.servers.connection(node.address))
+    except ConnectionLost:
+        node.servers.close()
+    try:
+        return ask(node.servers.connection(node.address))
+    except ConnectionLost:
+        node.servers.close()
+        raise
+
+
+def _caught(work: tuple[_Node, Callable[[_Node], _T]]) -> _T | ConnectionLost:
+    node, ask = work
+    try:
+        return ask(node)
+    except ConnectionLost as error:
+        return error
