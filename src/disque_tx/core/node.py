@@ -132,6 +132,7 @@ class Node:
             self.jobs,
             self.queues,
             self.pausing,
+            self.state.history,
         ]
 
     @property
