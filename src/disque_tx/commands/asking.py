@@ -20,6 +20,7 @@ from disque_tx.commands.server.clients import client_line
 from disque_tx.commands.server.cluster import node_list
 from disque_tx.commands.server.diagnosis import latency, slow_entry
 from disque_tx.commands.server.info import info
+from disque_tx.commands.server.past import actions_question, history_question
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.asked import (
     ASK_WORD_BYTES_MAX,
@@ -331,6 +332,8 @@ _QUESTIONS: Final = {
     b"CLIENTS": _Question(3, 3, _clients),
     b"SLOWLOG": _Question(3, 3, _slowlog),
     b"LATENCY": _Question(1, 1, _latency),
+    b"HISTORY": _Question(4, 5, history_question),
+    b"ACTIONS": _Question(3, 3, actions_question),
     b"INFO": _Question(1, 2, info),
     b"NODES": _Question(1, 1, node_list),
     b"ACKJOB": _Question(2, _IDS_MAX, jobs.ackjob),
