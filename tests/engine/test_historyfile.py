@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.commands.base.actions import ACTIONS_MAX, Action
 from disque_tx.commands.base.context import Server
-from disque_tx.commands.table import standard_registry
 from disque_tx.commands.base.control import Control
+from disque_tx.commands.table import standard_registry
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.statistics.flows import FLOWS_MAX

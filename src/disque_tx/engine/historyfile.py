@@ -7,9 +7,9 @@ holds: nothing depends on it.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.commands.base.actions import Action
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: More than the file can have: a longer one is damaged.
 SIZE_BYTES_MAX: Final = 16 * 1024 * 1024
+#: Whether this machine has the order of bytes that the file has.
+_LITTLE: Final = array("H", [1]).tobytes()[0] == 1
 _GO_ON: Final = "The node starts without its history."
 
 
@@ -95,7 +97,7 @@ class HistoryFile:
         return write
 
     def failed(self, error: OSError) -> None:
-        """It could not be written: log that, and try again."""
+        """Log that the file could not be written; that is tried again."""
         self._server.actions.unsaved = True
         why = os_error_text(error)
         self._reports.warning(f"The history {self.path} can't be written: {why}.")
@@ -115,14 +117,14 @@ def _stored(row: RecordRow) -> Stored:
             raise PeerError("a record has a part of a point, or too many points")
         ring = _little_endian(array("H", data))
         slots = [high << 16 | low for high, low in zip(ring[::WIDTH], ring[1::WIDTH], strict=True)]
-        if any(after <= before for before, after in zip(slots, slots[1:], strict=False)):
+        if any(after <= before for before, after in pairwise(slots)):
             raise PeerError("the points of a record are not in order")
         points.append(ring)
     return name, weight, points
 
 
 def _little_endian(ring: array[int]) -> array[int]:
-    if sys.byteorder == "big":
+    if not _LITTLE:
         ring = ring[:]
         ring.byteswap()
     return ring

@@ -1,5 +1,5 @@
-"""Commands that change how the node works leave a line in its log, and stand in the list of the last
-actions: who, from where, what, and whether it was refused."""
+"""Commands that change how the node works leave a line in its log, and stand in the list of the
+last actions: who, from where, what, and whether it was refused."""
 
 from __future__ import annotations
 

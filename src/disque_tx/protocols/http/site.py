@@ -9,6 +9,7 @@ from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
 from disque_tx.plugins import IHost
+from disque_tx.protocols.http.api.actions import action_routes
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.figures import figure_routes
@@ -76,9 +77,8 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())
     infos = NodeInfos()
-    routes.add(
-        *node_routes(), *figure_routes(infos), *finding_routes(infos), *history_routes(host, infos)
-    )
+    routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
+    routes.add(*history_routes(), *action_routes())
     routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
     return routes
 

@@ -8,6 +8,7 @@ from disque_tx.core.statistics.waits import Histogram
 from disque_tx.messages.events import ACKED, DELIVERED, FAST_ACKED, EventSink
 from disque_tx.messages.records import JobRecord
 
+
 class DurationSink(EventSink):
     """Counts the events of one node, in compiled code: this runs for every job.
 

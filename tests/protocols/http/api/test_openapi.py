@@ -71,6 +71,8 @@ class DescriptionTests(SlicedCase):
             return {"cron": "0 3 * * *", "queue": "q", "body": "x"}
         if "settings" in members:
             return {"settings": {"ttl": 60}}
+        if "text" in members:
+            return {"text": "deployed 4711"}
         if "password" in members:
             return {"password": "x"}
         if "to" in members:

@@ -14,6 +14,7 @@ const PAGES = [
   ["nodes", "Nodes", "nodes", "n"],
   ["clients", "Clients", "clients", "c"],
   ["slowlog", "Slow log", "slowlog", "s"],
+  ["actions", "Actions", "actions", "a"],
 ];
 const DETAILS = new Map([["queues", "queue"], ["jobs", "job"]]);
 const THEMES = new Map([["auto", ["◐", "Colours as in the system"]], ["light", ["☀", "Light colours"]], ["dark", ["☾", "Dark colours"]]]);
