@@ -118,9 +118,9 @@ class HistoryFileTests(SynchronousTestCase):
 
     def test_no_file(self) -> None:
         """What is no such file is refused with the reason."""
-        good = render([(1, b"pause", b"", b"x", b"")], [(b"q", 7, [b"", b"", b""])])
+        good = render([(1, b"pause", b"", b"x", b"", -1)], [(b"q", 7, [b"", b"", b""])])
         self.assertEqual(
-            ([(1, b"pause", b"", b"x", b"")], [(b"q", 7, [b"", b"", b""])]), parse(good)
+            ([(1, b"pause", b"", b"x", b"", -1)], [(b"q", 7, [b"", b"", b""])]), parse(good)
         )
         for bad in (b"", b"x" + good, good[:-5], good.replace(b"version 1", b"version 2")):
             self.assertRaises(PeerError, parse, bad)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.commands.base.actions import Action
 from disque_tx.config.paths import os_error_text
+from disque_tx.core.counting.answers import JobCount
 from disque_tx.core.statistics.history import Stored
 from disque_tx.core.statistics.rings import POINTS_MAX, WIDTH
 from disque_tx.engine.interfaces import IFiles, OperatorLog
@@ -63,7 +64,7 @@ class HistoryFile:
         except PeerError as error:
             self._set_aside(str(error))
             return
-        self._server.actions.load([Action(*action) for action in actions])
+        self._server.actions.load(list(map(_action, actions)))
         self._server.node.state.history.load(rows)
 
     def _set_aside(self, why: str) -> None:
@@ -86,7 +87,7 @@ class HistoryFile:
         server, files, path = self._server, self._files, self.path
         server.actions.unsaved = False
         actions: list[ActionRow] = [
-            (int(one.at_ms), one.command, one.who, one.what, one.refused)
+            (int(one.at_ms), one.command, one.who, one.what, one.refused, int(one.jobs.value))
             for one in server.actions.entries
         ]
         stored = server.node.state.history.stored()
@@ -101,6 +102,11 @@ class HistoryFile:
         self._server.actions.unsaved = True
         why = os_error_text(error)
         self._reports.warning(f"The history {self.path} can't be written: {why}.")
+
+
+def _action(row: ActionRow) -> Action:
+    at_ms, command, who, what, refused, jobs = row
+    return Action(at_ms, command, who, what, refused, JobCount(jobs))
 
 
 def _row(stored: Stored) -> RecordRow:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.context import Command
 from disque_tx.commands.base.values import Value
 from disque_tx.commands.server.past import actions, actions_question, history_question
+from disque_tx.core.jobs.addrequest import AddRequest
 from tests.commands.desk import OK, UNIX_S, DeskCase
 
 
@@ -62,6 +64,26 @@ class ActionsTests(DeskCase):
             b"ERR A note has at most 200 bytes", self.server.registry.by_name[b"note"].handler,
             b"note", b"x" * 100, b"y" * 100,
         )  # fmt: skip
+
+    def test_how_many(self) -> None:
+        """What ends jobs says how many, once that is known; parts of one long action are one."""
+        for _ in range(3):
+            self.node.add_job(self.client, AddRequest(b"q", b"x"))
+        self.run_flush()
+        acted(self.server, self.client, [b"REQUEUE", b"mail"], 500)
+        acted(self.server, self.client, [b"REQUEUE", b"mail"], 20)
+        acted(self.server, self.client, [b"REQUEUE", b"other"], 1)
+        found = self.call(actions, b"actions")
+        assert isinstance(found, list)
+        rows = [(row[3], row[5]) for row in found if isinstance(row, list)]
+        shown = [(b"REQUEUE other", 1), (b"REQUEUE mail", 520), (b"QFLUSH q", 3)]
+        self.assertEqual(shown, rows)
+
+    def run_flush(self) -> None:
+        """QFLUSH, to its end."""
+        self.server.registry.by_name[b"qflush"].run(self.server, self.client, [b"qflush", b"q"])
+        while self.client.blocked:
+            self.node.run_due()
 
     def test_pages(self) -> None:
         """Other nodes read the list a page at a time."""

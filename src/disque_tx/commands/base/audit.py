@@ -10,6 +10,7 @@ from disque_tx.commands.base.arguments import mask
 from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.slowlog import shorten
 from disque_tx.core.base.client import Client
+from disque_tx.core.counting.answers import JobCount
 from disque_tx.errors import CommandError
 from disque_tx.text.quoting import quote
 
@@ -53,6 +54,16 @@ def _keep(
     at_ms = server.node.wall_us // 1000
     reason = refused.encode("utf-8", "replace")
     server.actions.add(Action(at_ms, name, _who(client), _request(name, argv), reason))
+
+
+def acted(server: Server, client: Client, argv: list[bytes], jobs: int) -> None:
+    """Keep what a client has done by several commands, as if it were one with these words: it was
+    about this number of jobs."""
+    name = argv[0].lower()
+    server.control.audit(f"{audit_line(name, client, argv)}: {jobs} jobs")
+    at_ms = server.node.wall_us // 1000
+    what = _request(name, argv)
+    server.actions.add(Action(at_ms, name, _who(client), what, b"", JobCount(jobs)))
 
 
 def changes(name: bytes, argv: list[bytes]) -> bool:

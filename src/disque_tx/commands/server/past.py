@@ -45,10 +45,11 @@ def _rows(server: Server, replies: ReplySink, first: int, count: int) -> None:
     chosen = list(server.actions.entries)[first : first + count]
     replies.array(len(chosen))
     for action in chosen:
-        replies.array(5)
+        replies.array(6)
         replies.integer(int(action.at_ms))
         for text in (action.command, action.who, action.what, action.refused):
             replies.bulk(text)
+        replies.integer(int(action.jobs.value))
 
 
 def history_question(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -5,7 +5,7 @@ Lines, with words quoted as in configuration files::
 
     # What happened at a node of disque-tx.
     version 1
-    action <ms since 1970> <command> <who> <request> <why it was refused>
+    action <ms since 1970> <command> <who> <request> <why it was refused> <jobs, -1 if not known>
     record <weight> <queue> <points>, <points>, <points>
     checksum <hash of all lines before, in hexadecimal digits>
 
@@ -23,8 +23,8 @@ from disque_tx.errors import PeerError
 from disque_tx.text.quoting import quote, split
 from disque_tx.wire.files.tables import checksum
 
-#: When, command, who, request, refusal.
-ActionRow = tuple[int, bytes, bytes, bytes, bytes]
+#: When, command, who, request, refusal, and how many jobs.
+ActionRow = tuple[int, bytes, bytes, bytes, bytes, int]
 #: Queue, weight, and the points of each ring.
 RecordRow = tuple[bytes, int, list[bytes]]
 
@@ -37,8 +37,9 @@ _RINGS: Final = 3
 def render(actions: Iterable[ActionRow], records: Iterable[RecordRow]) -> bytes:
     """The whole file."""
     lines = [_TITLE]
-    for at_ms, *texts in actions:
-        lines.append(b"action %d %s\n" % (at_ms, b" ".join(map(quote, texts))))
+    for at_ms, command, who, what, refused, jobs in actions:
+        texts = b" ".join(map(quote, (command, who, what, refused)))
+        lines.append(b"action %d %s %d\n" % (at_ms, texts, jobs))
     for name, weight, rings in records:
         points = b" ".join([quote(b2a_base64(ring, newline=False)) for ring in rings])
         lines.append(b"record %d %s %s\n" % (min(weight, 10**_DIGITS_MAX - 1), quote(name), points))
@@ -59,11 +60,12 @@ def parse(text: bytes) -> tuple[list[ActionRow], list[RecordRow]]:
         if not line:
             continue
         words = split(line)
-        if words is None or len(words) != 3 + _RINGS or not _is_number(words[1]):
+        if words is None or len(words) < 3 or not _is_number(words[1]):
             raise _bad(number)
-        if words[0] == b"action":
-            actions.append((int(words[1]), words[2], words[3], words[4], words[5]))
-        elif words[0] == b"record":
+        if words[0] == b"action" and len(words) == 7 and _is_number(words[6].removeprefix(b"-")):
+            texts = (words[2], words[3], words[4], words[5])
+            actions.append((int(words[1]), *texts, int(words[6])))
+        elif words[0] == b"record" and len(words) == 3 + _RINGS:
             records.append((words[2], int(words[1]), [_points(word, number) for word in words[3:]]))
         else:
             raise _bad(number)

@@ -21,7 +21,14 @@ from disque_tx.protocols.http.server.routes import Route
 
 _LIMIT_MAX: Final = 1_000
 _ACTION: Final = schema(
-    at_ms=NUMBER, command=TEXT, who=TEXT, what=TEXT, refused=TEXT, node=TEXT, process=NUMBER
+    at_ms=NUMBER,
+    command=TEXT,
+    who=TEXT,
+    what=TEXT,
+    refused=TEXT,
+    jobs={"type": ["integer", "null"]},
+    node=TEXT,
+    process=NUMBER,
 )
 
 
@@ -36,9 +43,10 @@ async def actions(exchange: Exchange) -> dict[str, Any]:
 
 def action(row: list[Any]) -> dict[str, Any]:
     """A row of ACTIONS."""
-    at_ms, *texts = row
-    names = ("command", "who", "what", "refused")
-    return {"at_ms": at_ms, **dict(zip(names, map(text, texts), strict=True))}
+    at_ms, command, who, what, refused, jobs = row
+    texts = {"command": command, "who": who, "what": what, "refused": refused}
+    counted = {"jobs": None if jobs < 0 else jobs}
+    return {"at_ms": at_ms, **{name: text(value) for name, value in texts.items()}, **counted}
 
 
 async def note(exchange: Exchange) -> dict[str, Any]:

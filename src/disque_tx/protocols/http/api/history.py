@@ -170,7 +170,7 @@ async def _marks(exchange: Exchange, name: bytes | None, begin_ms: int) -> list[
     found = await newest(exchange, b"ACTIONS", _ACTIONS)
     marks: list[dict[str, Any]] = []
     for node, row in found.each():
-        at_ms, command, who, what, refused = row
+        at_ms, command, who, what, refused, _jobs = row
         kind = _MARKS.get(command.decode())
         if kind is None or refused or at_ms < begin_ms:
             continue

@@ -3,7 +3,7 @@
 import { at, get, scoped } from "/console/api.js";
 import { name } from "/console/cluster.js";
 import { card, empty, h, put } from "/console/dom.js";
-import { distance, moment } from "/console/format.js";
+import { count, distance, moment } from "/console/format.js";
 import { Table } from "/console/table.js";
 
 const MOST = 1000;
@@ -11,6 +11,7 @@ const MOST = 1000;
 export default function actions() {
   const table = new Table("Actions", [
     { title: "What", class: "wide mono", text: (row) => (row.refused ? `${row.what}, refused: ${row.refused}` : row.what) },
+    { title: "Jobs", num: true, text: (row) => (row.jobs === null ? "" : count(row.jobs)) },
     { title: "Who", text: (row) => row.who || "the node" },
     { title: "When", num: true, fill: (cell, row) => { put(cell, distance(row.at_ms)); cell.title = moment(row.at_ms); } },
     { title: "Node", minor: true, text: (row) => name(row.node) },
