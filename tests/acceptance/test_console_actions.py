@@ -160,6 +160,19 @@ class ActionTests(PageCase):
         peeked = self.api("GET", "queues/mail/peek?from=newest")["jobs"]
         self.assertIn('{"to": "bob@example.com"}', [job["body"] for job in peeked])
 
+    def test_search(self) -> None:
+        """A job is found by what one knows of it, and the address that shows it can be sent to a
+        colleague."""
+        self.go("search", "Find a job by what you know of it")
+        self.page.type("2026-1107")
+        self.page.press("Enter")
+        self.page.wait_for_text("1 job found; that is all.")
+        self.assertEqual("#/search?text=2026-1107", self.page.run("location.hash"))
+        self.go(f"search?text={quote(self.job[:18], safe='')}&queue=invoices", "1 job found")
+        self.go("search?text=no-such-thing&state=queued", "0 jobs found; that is all.")
+        self.page.open("about:blank")
+        self.go("search?text=%3Cimg%20src%3Dx%3E", "0 jobs found; that is all.")
+
     def test_many_dead_letters(self) -> None:
         """Thousands are put back with one click, in batches whose progress is shown."""
         node = self.node.client()

@@ -15,6 +15,7 @@ from disque_tx.commands.base.arguments import cursor, integer, job_ids
 from disque_tx.commands.base.context import Handler, Server
 from disque_tx.commands.jobs import jobs, retries
 from disque_tx.commands.jobs.counting import scope_of
+from disque_tx.commands.jobs.finding import find
 from disque_tx.commands.jobs.queues import jscan
 from disque_tx.commands.server.clients import client_line
 from disque_tx.commands.server.cluster import node_list
@@ -327,6 +328,7 @@ _QUESTIONS: Final = {
     b"QUEUED": _Question(4, 4, _queued),
     b"BODIES": _Question(4, _IDS_MAX + 2, _bodies),
     b"JOBS": _Question(4, 5, _jobs),
+    b"FIND": _Question(6, 9, find),
     b"OUTLINE": _Question(2, 2, _outline),
     b"SHOW": _Question(2, 2, jobs.show),
     b"CLIENTS": _Question(3, 3, _clients),

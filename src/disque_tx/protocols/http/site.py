@@ -20,6 +20,7 @@ from disque_tx.protocols.http.api.jobs.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.jobs.jobs import job_routes
 from disque_tx.protocols.http.api.jobs.life import life_routes
 from disque_tx.protocols.http.api.jobs.scanning import scanning_routes
+from disque_tx.protocols.http.api.jobs.searching import searching_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.queues.counts import count_routes
@@ -72,7 +73,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
     routes.add(*health_routes(), *login_routes(sessions), *file_routes())
-    routes.add(*adding_routes(), *job_routes(), *scanning_routes())
+    routes.add(*adding_routes(), *job_routes(), *scanning_routes(), *searching_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())
