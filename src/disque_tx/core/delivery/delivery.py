@@ -70,6 +70,8 @@ class Delivery:
         self._random = state.random
         self._totals = state.totals
         self._flows = state.flows
+        self._troubles = state.troubles
+        self._reasons = state.reasons
         self._counters = state.counters
         self._endings = state.endings
         self._policies = state.policies
@@ -109,9 +111,9 @@ class Delivery:
             self.send_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
             self._totals.requeued += 1
-            if cause == events.BY_RETRY:
-                self._flows.failed(job.queue)
             self.count(job, INCR_DELIV)
+            if cause == events.BY_RETRY:
+                self._failed(job, INCR_DELIV)
             self.send_queued(job, INCR_DELIV, cause == events.BY_RETRY)
         else:
             job.flags |= BCAST_QUEUED
@@ -150,8 +152,13 @@ class Delivery:
 
     def came_back(self, job: Job, why: i64) -> None:
         """A delivery by this node, or one that it watches over, has failed."""
-        self._flows.failed(job.queue)
         self.count(job, why)
+        self._failed(job, why)
+
+    def _failed(self, job: Job, why: i64) -> None:
+        self._flows.failed(job.queue)
+        reason, turn = self._reasons.get(job.id), self._turn
+        self._troubles.failed(job, reason, why == INCR_DELIV, turn.now_ms, turn.wall_us)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Merge counters of a job that another node gives and that is known here: they may include

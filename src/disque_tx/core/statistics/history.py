@@ -192,6 +192,11 @@ class History(Part):
         record = self.node if name is None else self.records.get(name)
         return [] if record is None else record.rings[step].between(first, last)
 
+    def usual_wait_ms(self, name: bytes) -> int:
+        """See :meth:`Record.usual_wait_ms`."""
+        record = self.records.get(name)
+        return -1 if record is None else record.usual_wait_ms(self._slot)
+
     def stored(self) -> list[Stored]:
         """A copy of all records, that of the node first."""
         self.unsaved = False
