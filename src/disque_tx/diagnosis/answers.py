@@ -9,8 +9,8 @@ from disque_tx.diagnosis.facts import FailureFacts
 
 
 def merged_failures(rows: Iterable[list[Any]]) -> tuple[FailureFacts, ...]:
-    """The rows of TROUBLES of all nodes, the queue with most failures first. What is no such row,
-    of a node of another version, is left out."""
+    """The rows of TROUBLES of all nodes, the queue with most failures first. Shorter rows, of nodes
+    of another version, are left out."""
     found: dict[str, FailureFacts] = {}
     for row in rows:
         if len(row) < 7:
@@ -25,8 +25,8 @@ def merged_failures(rows: Iterable[list[Any]]) -> tuple[FailureFacts, ...]:
 
 
 def usual_waits(count: int, answers: Iterable[list[int]]) -> list[float | None]:
-    """The usual waits of so many queues in seconds: by the answers to USUAL, of which the greatest
-    counts; ``None`` where no node knows any."""
+    """The usual waits of this number of queues in seconds: by the answers to USUAL, of which the
+    greatest counts; ``None`` where no node knows any."""
     greatest = [-1] * count
     for answer in answers:
         for place, wait_ms in enumerate(answer[:count]):

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.core.node import Node
-from disque_tx.engine.historyfile import history_path
-from disque_tx.engine.sidefiles import pauses_path, table_path
+from disque_tx.engine.sidefiles import history_path, pauses_path, table_path
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
 from disque_tx.wire.files.tables import POLICIES, SCHEDULES
 

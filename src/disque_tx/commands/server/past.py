@@ -72,7 +72,7 @@ def troubles_question(server: Server, client: Client, argv: list[bytes]) -> None
     if not 1 <= count <= _ROWS_MAX:
         raise syntax_error()
     node, replies = server.node, client.replies
-    found = node.state.troubles.recent(node.now_ms, count)
+    found = node.state.troubles.recent(count)
     replies.array(len(found))
     for one in found:
         replies.array(7)

@@ -157,8 +157,7 @@ class Delivery:
 
     def _failed(self, job: Job, why: i64) -> None:
         self._flows.failed(job.queue)
-        reason, turn = self._reasons.get(job.id), self._turn
-        self._troubles.failed(job, reason, why == INCR_DELIV, turn.now_ms, turn.wall_us)
+        self._troubles.failed(job, self._reasons.get(job.id), why == INCR_DELIV)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Merge counters of a job that another node gives and that is known here: they may include

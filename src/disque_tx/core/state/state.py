@@ -86,7 +86,7 @@ class State:
         self.clocks = Clocks(membership)
         self.handovers = RecentHandovers(self.peers)
         self.flows = Flows()
-        self.troubles = Troubles()
+        self.troubles = Troubles(turn)
         self.history = History(
             turn, self.flows, self.queues, self.tallies, self.totals, self.memory
         )

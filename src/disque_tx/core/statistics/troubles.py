@@ -9,6 +9,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.part import Turn
 from disque_tx.core.base.table import Table
 from disque_tx.messages.records import JobRecord, Keyed
 
@@ -31,6 +32,7 @@ class Trouble(Keyed):
         "_half_ms",
         "_now",
         "_now_timed_out",
+        "_turn",
         "attempts",
         "error",
         "job_id",
@@ -38,23 +40,24 @@ class Trouble(Keyed):
         "since_us",
     )
 
-    def __init__(self, name: bytes, now_ms: i64, wall_us: i64) -> None:
+    def __init__(self, name: bytes, turn: Turn) -> None:
         super().__init__(name)
-        self.since_us: i64 = wall_us
-        self.last_ms: i64 = now_ms
+        self._turn = turn
+        self.since_us: i64 = turn.wall_us
+        self.last_ms: i64 = turn.now_ms
         self.error: bytes = b""
         self.attempts: i64 = 0
         self.job_id: bytes = b""
-        self._half_ms: i64 = now_ms
+        self._half_ms: i64 = turn.now_ms
         self._now: i64 = 0
         self._now_timed_out: i64 = 0
         self._earlier: i64 = 0
         self._earlier_timed_out: i64 = 0
 
-    def add(self, job: JobRecord, reason: bytes, timed_out: bool, now_ms: i64) -> None:
+    def add(self, job: JobRecord, reason: bytes, timed_out: bool) -> None:
         """A delivery of this job, which has been counted, failed."""
-        self.move(now_ms)
-        self.last_ms = now_ms
+        self.move()
+        self.last_ms = self._turn.now_ms
         self._now += 1
         if timed_out:
             self._now_timed_out += 1
@@ -64,10 +67,14 @@ class Trouble(Keyed):
         if attempts >= self.attempts:
             self.attempts, self.job_id = attempts, job.id
 
-    def move(self, now_ms: i64) -> None:
+    def is_over(self) -> bool:
+        """Whether nothing failed for a minute."""
+        return self._turn.now_ms - self.last_ms > RECENT_MS
+
+    def move(self) -> None:
         """Forget what is older than a minute, half a minute at a time."""
-        half_ms = RECENT_MS // 2
-        halves = (now_ms - self._half_ms) // half_ms
+        half_ms: i64 = RECENT_MS // 2
+        halves = (self._turn.now_ms - self._half_ms) // half_ms
         if halves <= 0:
             return
         self._earlier = self._now if halves == 1 else 0
@@ -89,40 +96,35 @@ class Trouble(Keyed):
 class Troubles:
     """All queues with trouble."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
         self._table: Table[Trouble] = Table()
 
-    def failed(
-        self, job: JobRecord, reason: bytes, timed_out: bool, now_ms: i64, wall_us: i64
-    ) -> None:
+    def failed(self, job: JobRecord, reason: bytes, timed_out: bool) -> None:
         """A delivery of a job failed."""
         trouble = self._table.get(job.queue)
-        if trouble is not None and now_ms - trouble.last_ms > RECENT_MS:
+        if trouble is not None and trouble.is_over():
             self._table.remove(trouble)
             trouble = None
         if trouble is None:
             if self._table.count >= TROUBLES_MAX:
-                self._forget_old(now_ms)
+                self._forget_old()
             if self._table.count >= TROUBLES_MAX:
                 return
-            trouble = Trouble(job.queue, now_ms, wall_us)
+            trouble = Trouble(job.queue, self._turn)
             self._table.put(trouble)
-        trouble.add(job, reason, timed_out, now_ms)
+        trouble.add(job, reason, timed_out)
 
-    def _forget_old(self, now_ms: i64) -> None:
+    def _forget_old(self) -> None:
         for trouble in list(self._table.values()):
-            if now_ms - trouble.last_ms > RECENT_MS:
+            if trouble.is_over():
                 self._table.remove(trouble)
 
-    def recent(self, now_ms: i64, limit: i64) -> list[Trouble]:
-        """Those with trouble now, the one with most failures first."""
-        self._forget_old(now_ms)
+    def recent(self, limit: i64) -> list[Trouble]:
+        """The queues with trouble now, that with most failures first."""
+        self._forget_old()
         found = list(self._table.values())
         for trouble in found:
-            trouble.move(now_ms)
+            trouble.move()
         order = sorted([(-int(one.failed), place) for place, one in enumerate(found)])
         return [found[place] for _failed, place in order[:limit]]
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._table.clear()

@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from disque_tx import __version__
 from disque_tx.commands.base.actions import START, Action
-from disque_tx.engine.historyfile import HistoryFile
+from disque_tx.services.node.historyfile import HistoryFile
 
 if TYPE_CHECKING:
     from disque_tx.services.machine.platform import Platform

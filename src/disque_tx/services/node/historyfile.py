@@ -19,6 +19,7 @@ from disque_tx.core.statistics.history import Stored
 from disque_tx.core.statistics.rings import POINTS_MAX, WIDTH
 from disque_tx.engine.interfaces import IFiles, OperatorLog
 from disque_tx.engine.ownership import read_whole, set_aside
+from disque_tx.engine.sidefiles import history_path
 from disque_tx.errors import PeerError
 from disque_tx.wire.files import history
 from disque_tx.wire.files.history import ActionRow, RecordRow
@@ -31,11 +32,6 @@ SIZE_BYTES_MAX: Final = 16 * 1024 * 1024
 #: Whether this machine has the order of bytes that the file has.
 _LITTLE: Final = array("H", [1]).tobytes()[0] == 1
 _GO_ON: Final = "The node starts without its history."
-
-
-def history_path(nodes_path: str) -> str:
-    """Where the file of a node is, by the one of its nodes file."""
-    return f"{nodes_path}.history"
 
 
 class HistoryFile:

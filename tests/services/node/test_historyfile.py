@@ -13,10 +13,10 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.statistics.flows import FLOWS_MAX
-from disque_tx.engine.historyfile import HistoryFile
 from disque_tx.errors import PeerError
 from disque_tx.messages.nodes import MYSELF, NodeEntry
 from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.services.node.historyfile import HistoryFile
 from disque_tx.wire.files.history import parse, render
 from tests.core.bench import ME, NumberedIds
 from tests.engine.aof.bench import Lines
