@@ -254,6 +254,31 @@ class ActionTests(PageCase):
         self.page.click("Drop…")
         self.page.wait_for_text("Its task, bill.send, is lost on all nodes; for ten seconds")
 
+    def test_dead_task_read(self) -> None:
+        """The task and its arguments are read, whatever wrote them; each attempt is listed, and the
+        traceback has one's own code apart from that of libraries."""
+        dead = Letter.decoded(letter(1, "KeyError: 'to'").encode())
+        lines = (
+            "Traceback (most recent call last):",
+            '  File "/app/shop/mail.py", line 7, in send',
+            "    render(job)",
+            '  File "/usr/lib/python3/site-packages/jinja/x.py", line 9, in y',
+            "    z()",
+            "KeyError: 'to'",
+        )
+        body = attrs.evolve(
+            dead,
+            body=b'{"actor_name": "mail.send", "args": [4711], "kwargs": {}, "message_id": "m"}',
+            traceback="\n".join(lines),
+            history=((1_790_000_000.0, "timeout"),),
+        )
+        job_id = self.api.add("dead:mail", body.encoded().decode(), retry_s=300)
+        path = f"jobs/{quote(job_id, safe='')}"
+        self.go(path, "mail.send", "dramatiq", "4711", "/app/shop/mail.py", "1 frame of libraries")
+        self.assertNotIn("jinja", self.page.run("document.querySelector('.trace').innerText"))
+        self.page.wait_for_text("timeout")
+        self.page.wait_for_text("at worker-1")
+
     def test_highlights(self) -> None:
         """No page has a highlighted button that ends jobs: what is highlighted is clicked."""
         letter_id = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"][0]["id"]

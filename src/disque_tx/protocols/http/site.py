@@ -16,6 +16,7 @@ from disque_tx.protocols.http.api.figures import figure_routes
 from disque_tx.protocols.http.api.findings import finding_routes
 from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs.adding import adding_routes
+from disque_tx.protocols.http.api.jobs.arguments import argument_routes
 from disque_tx.protocols.http.api.jobs.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.jobs.jobs import job_routes
 from disque_tx.protocols.http.api.jobs.life import life_routes
@@ -74,6 +75,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes = Routes()
     routes.add(*health_routes(), *login_routes(sessions), *file_routes())
     routes.add(*adding_routes(), *job_routes(), *scanning_routes(), *searching_routes())
+    routes.add(*argument_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())

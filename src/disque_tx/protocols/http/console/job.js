@@ -2,6 +2,7 @@
 
 import { at, get, plain, post, query, remove, scope, scoped, segment } from "/console/api.js";
 import { known as cluster, name as nodeName } from "/console/cluster.js";
+import { Call } from "/console/call.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
@@ -96,6 +97,7 @@ export default function job(app, id) {
   const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
   const size = h("span", { class: "soft" });
   const forms = h("div", {});
+  const call = new Call(path);
   const ofJob = [
     button("Queue now", () => act("enqueue", "The job is queued.")),
     button("Dequeue", () => act("dequeue", "The job is not queued, until its RETRY.")),
@@ -109,7 +111,7 @@ export default function job(app, id) {
   ];
   const content = h("div", { class: "page" }, sentence,
     h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Timeline", null, h("div", { class: "body" }, line, note))),
-    card("Body", [size, forms], text));
+    call.node, card("Body", [size, forms], text));
   const gone = h("section", { class: "card" }, empty(scope.everywhere ? "No node knows the job" : "This node does not know the job", scope.everywhere ? "It has ended, or a node that has it does not answer. With the event log on, its life can be looked up there." : "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
   const end = h("div", { class: "end" });
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), crumb, h("span", { class: "soft" }, "/"), h("h1", { class: "mono" }, known), badge, end), content, gone);
@@ -283,6 +285,7 @@ export default function job(app, id) {
     show(shown);
     life(shown);
     body(shown);
+    await call.refresh(shown, letter, signal);
   }
   return { title: known, node, refresh, every_s: 3, end: unwatch, hidden: (is) => is && unwatch() };
 }
