@@ -53,7 +53,8 @@ class Flows:
         self.active: bool = True
         self.node: Flow = Flow(b"")
         self.table: Table[Flow] = Table()
-        # The one found last: jobs of one queue share the object of its name.
+        # The one found last: much of what happens to a job happens in a row, and jobs of one queue
+        # share the object of its name.
         self._name: bytes | None = None
         self._last: Flow | None = None
 
@@ -92,8 +93,9 @@ class Flows:
                 flow.failed += 1
 
     def _of(self, name: bytes) -> Flow | None:
-        if name is self._name:
-            return self._last
+        last = self._last
+        if last is not None and (name is self._name or last.data == name):
+            return last
         flow = self.table.get(name)
         if flow is None:
             if self.table.count >= FLOWS_MAX:
