@@ -70,7 +70,7 @@ def main() -> None:
         browser.size(*_SIZE)
         url = f"http://{fleet.nodes[0].ip}:{ports[0]}/"
         browser.open(url)
-        browser.run("localStorage.setItem('window_s', 60)")
+        browser.run("localStorage.setItem('span', '15m')")
         time.sleep(_LOAD_S)
         pages = {
             "overview": "",

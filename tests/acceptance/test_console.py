@@ -30,8 +30,8 @@ class PageTests(PageCase):
     def test_overview(self) -> None:
         """One sees at first sight what the node does, and for how long back."""
         self.go("", "Queues that wait longest", "thumbnails", "jobs in memory only")
-        self.page.click("15 min")
-        self.page.wait("document.querySelector('[data-value=\"900\"]').ariaPressed === 'true'")
+        self.page.click("14 d")
+        self.page.wait("document.querySelector('[data-value=\"14d\"]').ariaPressed === 'true'")
         shown = self.page.run("document.querySelector('svg.chart').getAttribute('aria-label')")
         self.assertIn("Jobs/s: now added", shown)
         self.clean(self.page)
@@ -42,7 +42,8 @@ class PageTests(PageCase):
         for name, text in (
             ("Queues", "reports:daily"), ("Delayed, recurring", "nightly"),
             ("Nodes", "This node is alone"), ("Clients", "http"),
-            ("Slow log", "No delays were recorded"), ("Overview", "Memory of jobs"),
+            ("Slow log", "No delays were recorded"), ("Actions", "started"),
+            ("Overview", "Memory of jobs"),
         ):  # fmt: skip
             self.page.click(name)
             self.page.wait_for_text(text)

@@ -87,13 +87,91 @@ class ActionTests(PageCase):
         self.go("queues/mail", reason, "timeout after 30 s")
         before = self.queued("mail")
         self.page.click(f"Requeue: {reason}")
+        self.page.wait_for_text("Requeue 5 jobs?")
+        self.page.click("Requeue")
         self.page.wait_for_text("5 jobs requeued.")
         self.assertEqual(before + 5, self.queued("mail"))
         self.page.wait(f"!document.querySelector('main').innerText.includes({json.dumps(reason)})")
         self.page.click("Drop: timeout after 30 s")
         self.page.click("Drop")
+        self.page.click("Now")
         self.page.wait_for_text("2 jobs dropped.")
         self.assertEqual(0, self.queued("dead:mail"))
+
+    def test_dead_letters_undone(self) -> None:
+        """Who has dropped letters by mistake has ten seconds to undo it, on any page, and nothing
+        is lost by that."""
+        self.go("queues/mail", "timeout after 30 s")
+        self.page.click("Drop all…")
+        self.page.wait_for_text("Drop 7 dead letters of mail?")
+        self.page.click("Drop")
+        self.page.wait_for_text("7 dead letters of mail will be dropped")
+        self.page.click("Slow log")
+        self.page.click("Undo")
+        self.page.wait("!document.querySelector('.undo')")
+        self.assertEqual(7, self.queued("dead:mail"))
+
+    def test_dead_letters_selected(self) -> None:
+        """Of a group, those that are selected are put back, and no others."""
+        self.go("queues/mail", "timeout after 30 s")
+        self.page.click("Show: the mail server refused the address")
+        self.page.wait("document.querySelectorAll('tbody [type=checkbox]').length === 5")
+        self.page.run("[...document.querySelectorAll('tbody [type=checkbox]')].slice(0, 2)"
+                      ".forEach((one) => one.click())")  # fmt: skip
+        self.page.click("Requeue selected…")
+        self.page.wait_for_text("Requeue 2 jobs?")
+        self.page.click("Requeue")
+        self.page.wait_for_text("2 jobs requeued.")
+        self.assertEqual(5, self.queued("dead:mail"))
+
+    def test_dead_letters_found(self) -> None:
+        """Those with a text in them are put back, spread over a time."""
+        self.go("queues/mail", "timeout after 30 s")
+        self.page.click_at("document.querySelector('[aria-label=\"Text in dead letters\"]')", "it")
+        self.page.type("TIMEOUT")
+        self.page.wait_for_text("2 letters of 7 have “TIMEOUT” in them.")
+        self.page.click("Requeue all…")
+        self.page.wait_for_text("Those with “TIMEOUT” in them.")
+        self.page.run("const rate = document.querySelector('[aria-label=\"Jobs per minute\"]');"
+                      "rate.value = 1; rate.dispatchEvent(new Event('input'))")  # fmt: skip
+        self.page.click("Requeue")
+        self.page.wait_for_text("2 jobs requeued.")
+        self.assertEqual(5, self.queued("dead:mail"))
+        found = self.api("GET", "queues/mail/jobs?count=1000")["jobs"]
+        self.assertEqual([60], [job["delay"] for job in found if job["delay"] not in (0, 600)])
+        shown = [row["what"] for row in self.api("GET", "actions")["actions"]]
+        self.assertEqual("REQUEUE mail matching TIMEOUT", shown[0])
+
+    def test_dead_letter_edited(self) -> None:
+        """A job whose arguments were wrong is put back with the right ones; what is no JSON is
+        refused before it is sent."""
+        group = self.api("GET", "queues/mail/dead-letters")["reasons"][0]
+        path = f"jobs/{quote(group['letters'][0]['id'], safe='')}"
+        self.go(path, "Edit and requeue…")
+        self.page.click("Edit and requeue…")
+        change = ("{ const text = document.querySelector('textarea'); text.value = %s;"
+                  "text.dispatchEvent(new Event('input')); }")  # fmt: skip
+        self.page.run(change % json.dumps('{"to": '))
+        self.page.click("Requeue", within="dialog")
+        self.assertTrue(self.page.run("document.querySelector('dialog').open"))
+        self.page.run(change % json.dumps('{"to": "bob@example.com"}'))
+        self.page.click("Requeue", within="dialog")
+        self.page.wait_for_text("The job is in mail again.")
+        peeked = self.api("GET", "queues/mail/peek?from=newest")["jobs"]
+        self.assertIn('{"to": "bob@example.com"}', [job["body"] for job in peeked])
+
+    def test_search(self) -> None:
+        """A job is found by what one knows of it, and the address that shows it can be sent to a
+        colleague."""
+        self.go("search", "Find a job by what you know of it")
+        self.page.type("2026-1107")
+        self.page.press("Enter")
+        self.page.wait_for_text("1 job found; that is all.")
+        self.assertEqual("#/search?text=2026-1107", self.page.run("location.hash"))
+        self.go(f"search?text={quote(self.job[:18], safe='')}&queue=invoices", "1 job found")
+        self.go("search?text=no-such-thing&state=queued", "0 jobs found; that is all.")
+        self.page.open("about:blank")
+        self.go("search?text=%3Cimg%20src%3Dx%3E", "0 jobs found; that is all.")
 
     def test_many_dead_letters(self) -> None:
         """Thousands are put back with one click, in batches whose progress is shown."""
@@ -150,7 +228,7 @@ class ActionTests(PageCase):
         found = self.api("GET", "queues/mail/dead-letters")["reasons"]
         first, second = [group["letters"][0]["id"] for group in found]
         self.go(f"jobs/{quote(first, safe='')}", "Body", "Drop…")
-        self.assertEqual(["Requeue", "Drop…"], self.page.run(_BUTTONS))
+        self.assertEqual(["Requeue", "Edit and requeue…", "Drop…"], self.page.run(_BUTTONS))
         before = self.queued("mail")
         self.page.click("Requeue")
         self.page.wait_for_text("The job is in mail again.")
@@ -163,6 +241,7 @@ class ActionTests(PageCase):
         self.assertEqual(6, self.queued("dead:mail"))
         self.page.click("Drop…")
         self.page.click("Drop")
+        self.page.click("Now")
         self.page.wait_for_text("The dead letter is dropped.")
         self.assertEqual(5, self.queued("dead:mail"))
 
@@ -173,7 +252,32 @@ class ActionTests(PageCase):
         path = f"jobs/{quote(self.api.add('dead:mail', body, retry_s=300), safe='')}"
         self.go(path, "Drop…")
         self.page.click("Drop…")
-        self.page.wait_for_text("Its task, bill.send, is lost on all nodes.")
+        self.page.wait_for_text("Its task, bill.send, is lost on all nodes; for ten seconds")
+
+    def test_dead_task_read(self) -> None:
+        """The task and its arguments are read, whatever wrote them; each attempt is listed, and the
+        traceback has one's own code apart from that of libraries."""
+        dead = Letter.decoded(letter(1, "KeyError: 'to'").encode())
+        lines = (
+            "Traceback (most recent call last):",
+            '  File "/app/shop/mail.py", line 7, in send',
+            "    render(job)",
+            '  File "/usr/lib/python3/site-packages/jinja/x.py", line 9, in y',
+            "    z()",
+            "KeyError: 'to'",
+        )
+        body = attrs.evolve(
+            dead,
+            body=b'{"actor_name": "mail.send", "args": [4711], "kwargs": {}, "message_id": "m"}',
+            traceback="\n".join(lines),
+            history=((1_790_000_000.0, "timeout"),),
+        )
+        job_id = self.api.add("dead:mail", body.encoded().decode(), retry_s=300)
+        path = f"jobs/{quote(job_id, safe='')}"
+        self.go(path, "mail.send", "dramatiq", "4711", "/app/shop/mail.py", "1 frame of libraries")
+        self.assertNotIn("jinja", self.page.run("document.querySelector('.trace').innerText"))
+        self.page.wait_for_text("timeout")
+        self.page.wait_for_text("at worker-1")
 
     def test_highlights(self) -> None:
         """No page has a highlighted button that ends jobs: what is highlighted is clicked."""

@@ -151,6 +151,7 @@ class FiguresTests(ClusterCase):
         similar = "PaymentDeclined: card of customer … declined"
         self.go("queues/mail", similar)
         self.page.click(f"Requeue: {similar}")
+        self.page.click("Requeue")
         self.page.wait_for_text("3 jobs requeued.")
         counts = wait_for(lambda: self.counted("graveyard"), "all are gone", AGREE_S)
         self.assertEqual(0, counts["queued"])

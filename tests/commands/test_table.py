@@ -51,6 +51,8 @@ waitjob -2 readonly fast
 qmove -3 write denyoom
 schedule -2 admin
 ask -3 admin
+note -2 readonly fast
+actions -1 readonly
 """
 COMMANDS = len((TABLE + OWN).splitlines())
 

@@ -110,6 +110,7 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("slowlog-max-len 0", 0),
     ("slowlog-max-len -1", 2**63 - 1),
     ("latency-monitor-threshold 0", 0),
+    ("history no", False),
     ("client-output-buffer-limit normal 1mb 2kb 3", OutputLimit(1024**2, 2048, 3)),
     ("listen resp tcp:7000", [("resp", "tcp:7000")]),
     ("eventlog yes", True),

@@ -21,7 +21,7 @@ _PATHS: Final = (
     "metrics",
     "metrics/detailed",
     "api/v1/info",
-    "api/v1/history?seconds=300",
+    "api/v1/history?span=1h",
     "api/v1/counts?sort=oldest&limit=6",
 )
 

@@ -59,6 +59,8 @@ ENTRIES: Final = (
     Topic("server", "SLOWLOG GET", ("[count]",), "Show the latest slow commands"),
     Topic("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
     Topic("server", "SLOWLOG RESET", (), "Forget the slow commands"),
+    Topic("server", "ACTIONS", ("[count]",), "Show who changed what lately"),
+    Topic("server", "NOTE", ("word [word ...]",), "Mark this moment in charts, such as a deploy"),
     Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
     Topic("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
     Topic("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),

@@ -15,10 +15,12 @@ from disque_tx.commands.base.arguments import cursor, integer, job_ids
 from disque_tx.commands.base.context import Handler, Server
 from disque_tx.commands.jobs import jobs, retries
 from disque_tx.commands.jobs.counting import scope_of
+from disque_tx.commands.jobs.finding import find
 from disque_tx.commands.jobs.queues import jscan
+from disque_tx.commands.server import past
 from disque_tx.commands.server.clients import client_line
 from disque_tx.commands.server.cluster import node_list
-from disque_tx.commands.server.diagnosis import latency, slow_entry
+from disque_tx.commands.server.diagnosis import latency
 from disque_tx.commands.server.info import info
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.asked import (
@@ -300,18 +302,6 @@ def _clients(server: Server, client: Client, argv: list[bytes]) -> None:
         client.replies.bulk(client_line(server, other))
 
 
-def _slowlog(server: Server, client: Client, argv: list[bytes]) -> None:
-    """SLOWLOG first count"""
-    first = integer(argv[1])
-    count = _number(argv[2], _ROWS_MAX)
-    if first < 0:
-        raise syntax_error()
-    chosen = list(server.slowlog.entries)[first : first + count]
-    client.replies.array(len(chosen))
-    for entry in chosen:
-        slow_entry(client.replies, entry)
-
-
 def _latency(server: Server, client: Client, argv: list[bytes]) -> None:
     """LATENCY"""
     latency(server, client, [b"LATENCY", b"LATEST"])
@@ -326,11 +316,16 @@ _QUESTIONS: Final = {
     b"QUEUED": _Question(4, 4, _queued),
     b"BODIES": _Question(4, _IDS_MAX + 2, _bodies),
     b"JOBS": _Question(4, 5, _jobs),
+    b"FIND": _Question(6, 9, find),
     b"OUTLINE": _Question(2, 2, _outline),
     b"SHOW": _Question(2, 2, jobs.show),
     b"CLIENTS": _Question(3, 3, _clients),
-    b"SLOWLOG": _Question(3, 3, _slowlog),
+    b"SLOWLOG": _Question(3, 3, past.slowlog_question),
     b"LATENCY": _Question(1, 1, _latency),
+    b"HISTORY": _Question(4, 5, past.history_question),
+    b"TROUBLES": _Question(2, 2, past.troubles_question),
+    b"USUAL": _Question(2, 101, past.usual_question),
+    b"ACTIONS": _Question(3, 3, past.actions_question),
     b"INFO": _Question(1, 2, info),
     b"NODES": _Question(1, 1, node_list),
     b"ACKJOB": _Question(2, _IDS_MAX, jobs.ackjob),

@@ -9,7 +9,7 @@ from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.base.audit import AuditedCommand
 from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.jobs import counting, getjob, jobs, queues, retries
-from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, process
+from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, past, process
 from disque_tx.commands.tables import policies, schedules
 from disque_tx.core.base.client import Client
 
@@ -98,5 +98,7 @@ def standard_registry() -> Registry:
             Command(b"qmove", -3, "write denyoom", retries.qmove),
             AuditedCommand(b"schedule", -2, "admin", schedules.schedule),
             Command(b"ask", -3, "admin", asking.ask),
+            AuditedCommand(b"note", -2, "readonly fast", past.note),
+            Command(b"actions", -1, "readonly", past.actions),
         ]
     )

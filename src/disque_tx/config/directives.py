@@ -215,6 +215,7 @@ _TABLE: Final = (
     ),
     Directive("slowlog-max-len", Length("Invalid slowlog length", set_low=0), settable=True),
     Directive("latency-monitor-threshold", Number(_LATENCY_MESSAGE, 0, INT64_MAX), settable=True),
+    Directive("history", _YES_NO, settable=True),
     Directive("client-output-buffer-limit", OutputLimits(), settable=True),
     Directive("eventlog", _YES_NO, settable=True),
     Directive("eventlog-dir", _REQUIRED_PATH),
@@ -254,7 +255,7 @@ GET_BY_NAME: Final = (
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
-    *("processes", "process-port"),
+    *("processes", "process-port", "history"),
     *("readonly-password", "http-hosts", "beanstalk-replicate", "beanstalk-max-job-size"),
 )
 #: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).

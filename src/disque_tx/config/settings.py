@@ -95,6 +95,7 @@ class Settings:
     slowlog_log_slower_than: int = 10000
     slowlog_max_len: int = 128
     latency_monitor_threshold: int = 0
+    history: bool = True
     client_output_buffer_limit: OutputLimit = attrs.Factory(OutputLimit)
     watchdog_period: int = 0
     eventlog: bool = False

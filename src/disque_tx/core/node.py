@@ -138,6 +138,7 @@ class Node:
             self.jobs,
             self.queues,
             self.pausing,
+            self.state.history,
         ]
 
     @property

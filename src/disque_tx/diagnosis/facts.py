@@ -19,7 +19,8 @@ class QueueFacts:
     """A queue over all nodes that answer. ``oldest_s``: for how long its first job has waited.
     ``blocked``: clients that wait for a job. ``out_per_s``: jobs that left, the mean of ten
     seconds. ``pause``: none, in, out or all. ``alert_wait_s``: how long its first job may wait by
-    its policy, 0 for any time."""
+    its policy, 0 for any time. ``usual_s``: for how long 99 % of its jobs wait usually, ``None`` if
+    that is not known."""
 
     name: str
     queued: int
@@ -30,6 +31,35 @@ class QueueFacts:
     out_per_s: float = 0.0
     pause: str = "none"
     alert_wait_s: int = 0
+    usual_s: float | None = None
+
+
+@attrs.frozen
+class FailureFacts:
+    """Failures in a queue in the last minute, over all nodes that answer. ``failed``: deliveries;
+    ``timed_out``: those of them whose RETRY passed without a word of the worker. ``error``: the
+    latest reason. ``job_id``, ``attempts``: of the job that failed most often."""
+
+    name: str
+    failed: int
+    timed_out: int
+    since_s: float
+    error: str = ""
+    job_id: str = ""
+    attempts: int = 0
+
+    def with_others(self, other: FailureFacts) -> FailureFacts:
+        """The same with what another node says of the queue."""
+        most = max(self, other, key=lambda one: one.attempts)
+        return FailureFacts(
+            self.name,
+            self.failed + other.failed,
+            self.timed_out + other.timed_out,
+            min(self.since_s, other.since_s),
+            self.error or other.error,
+            most.job_id,
+            most.attempts,
+        )
 
 
 @attrs.frozen
@@ -78,10 +108,12 @@ class SurveyedNode:
 class Survey:
     """The state of a cluster at ``now_s``, unix time. ``views``: ID → state of the node.
     ``silent``: address → why there is no answer. ``queues``: those with jobs that have waited for
-    longest. ``letter_queues``: what policies name as queues for dead letters."""
+    longest. ``letter_queues``: what policies name as queues for dead letters. ``failures``: of
+    queues whose jobs fail."""
 
     views: dict[str, SurveyedNode]
     silent: dict[str, str]
     queues: tuple[QueueFacts, ...] = ()
     letter_queues: frozenset[str] = frozenset()
     now_s: float = 0.0
+    failures: tuple[FailureFacts, ...] = ()

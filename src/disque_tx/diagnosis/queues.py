@@ -7,11 +7,20 @@ from typing import Final
 from urllib.parse import quote
 
 from disque_tx.client.errors import printable
-from disque_tx.diagnosis.facts import QueueFacts, Survey
+from disque_tx.diagnosis.facts import FailureFacts, QueueFacts, Survey
 from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
 
-#: For how long nobody may fetch jobs before that is a problem.
+#: For how long nobody may fetch jobs before that is worth a note, and before it is a problem:
+#: workers may look for jobs once in a while only.
+_NOTED_S: Final = 10.0
 _ALONE_S: Final = 60.0
+#: A queue is slow when its first job waits so many times longer than is usual, and so long at all.
+_SLOWER: Final = 2.0
+_SLOW_S: Final = 10.0
+#: From so many failures of a job on, the job itself may be the reason; and from so many failures
+#: in a minute on, those of a queue are a problem.
+_POISON: Final = 5
+_MANY: Final = 10
 #: What the names of queues of dead letters begin with where no policy names another.
 _LETTERS: Final = "dead:"
 _QUEUE_MARK: Final = "{queue}"
@@ -48,10 +57,10 @@ def _since_s(queue: QueueFacts, survey: Survey) -> float | None:
 def _alone(survey: Survey) -> Iterator[Finding]:
     for queue in survey.queues:
         idle = not queue.blocked and not queue.in_flight and not queue.out_per_s
-        waits = queue.queued and queue.oldest_s >= _ALONE_S and queue.pause in ("none", "in")
+        waits = queue.queued and queue.oldest_s >= _NOTED_S and queue.pause in ("none", "in")
         if idle and waits and not _holds_letters(queue.name, survey):
             yield Finding(
-                PROBLEM,
+                PROBLEM if queue.oldest_s >= _ALONE_S else NOTE,
                 _CLUSTER,
                 f"nobody fetches the {_jobs(queue.queued)} of {printable(queue.name)}",
                 "Start workers that serve this queue, or flush it if nobody needs its jobs.",
@@ -75,6 +84,70 @@ def _late(survey: Survey) -> Iterator[Finding]:
             )
 
 
+def _slow(survey: Survey) -> Iterator[Finding]:
+    for queue in survey.queues:
+        usual_s = queue.usual_s
+        served = queue.blocked or queue.in_flight or queue.out_per_s
+        if usual_s is None or not served or queue.alert_wait_s or queue.pause in ("out", "all"):
+            continue
+        if queue.queued and queue.oldest_s > max(_SLOW_S, _SLOWER * usual_s):
+            yield Finding(
+                PROBLEM,
+                _CLUSTER,
+                f"the first of the {_jobs(queue.queued)} of {printable(queue.name)} has waited for"
+                f" {queue.oldest_s:.0f} s; 99 % wait {usual_s:g} s at most usually;"
+                f" {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left per second",
+                "Start more workers for it, or find out what slows them down: its charts show since"
+                " when, and what was deployed.",
+                _since_s(queue, survey),
+                _page(queue.name),
+            )
+
+
+def _poison(survey: Survey) -> Iterator[Finding]:
+    for one in survey.failures:
+        if one.attempts >= _POISON and one.job_id:
+            yield Finding(
+                NOTE,
+                _CLUSTER,
+                f"job {printable(one.job_id)} of {printable(one.name)} has failed {one.attempts}"
+                f" times{_why(one)}",
+                "Look at its page; with the policy max-deliveries, such a job becomes a dead"
+                " letter.",
+                one.since_s,
+                f"#/jobs/{quote(one.job_id, safe='')}",
+            )
+
+
+def _failures(survey: Survey) -> Iterator[Finding]:
+    for one in survey.failures:
+        late = 2 * one.timed_out > one.failed
+        many = "delivery" if one.failed == 1 else "deliveries"
+        how = (
+            "not acknowledged within RETRY: a worker hangs, is too slow, or was killed"
+            if late
+            else f"failed{_why(one)}"
+        )
+        was = "was " if one.failed == 1 else "were "
+        yield Finding(
+            PROBLEM if one.failed >= _MANY else NOTE,
+            _CLUSTER,
+            f"{one.failed} {many} of {printable(one.name)} {was if late else ''}{how}, in the last"
+            " minute",
+            "The page of clients says which workers hold jobs; if the jobs take long, raise RETRY"
+            " or let the workers send WORKING."
+            if late
+            else "Its charts show since when, and what was deployed; its jobs and dead letters say"
+            " more.",
+            one.since_s,
+            _page(one.name),
+        )
+
+
+def _why(one: FailureFacts) -> str:
+    return f": {printable(one.error)}" if one.error else ""
+
+
 def _paused(survey: Survey) -> Iterator[Finding]:
     for queue in survey.queues:
         if queue.queued and queue.pause in _PAUSED:
@@ -90,8 +163,9 @@ def _paused(survey: Survey) -> Iterator[Finding]:
 
 
 def _failing(survey: Survey) -> Iterator[Finding]:
+    told = {one.name for one in survey.failures}
     for queue in survey.queues:
-        if queue.backoff:
+        if queue.backoff and queue.name not in told:
             yield Finding(
                 NOTE,
                 _CLUSTER,
@@ -118,4 +192,13 @@ def _dead(survey: Survey) -> Iterator[Finding]:
 
 
 #: In order of weight.
-QUEUE_CHECKS: Final[tuple[Check, ...]] = (_alone, _late, _failing, _dead, _paused)
+QUEUE_CHECKS: Final[tuple[Check, ...]] = (
+    _alone,
+    _late,
+    _slow,
+    _poison,
+    _failures,
+    _failing,
+    _dead,
+    _paused,
+)

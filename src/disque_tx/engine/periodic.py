@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.statistics.flows import FLOWS_MAX
 from disque_tx.core.tables.table import SharedTable
 from disque_tx.engine.interfaces import OperatorLog
 from disque_tx.errors import CommandError
@@ -153,6 +154,7 @@ class PeriodicWork:
         node.release_leaving()
         node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
         self._keep_tables()
+        node.state.history.sample(FLOWS_MAX // self._settings.hz + 1)
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             self._connections.resume_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.core.node import Node
-from disque_tx.engine.sidefiles import pauses_path, table_path
+from disque_tx.engine.sidefiles import history_path, pauses_path, table_path
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
 from disque_tx.wire.files.tables import POLICIES, SCHEDULES
 
@@ -44,7 +44,8 @@ def node_files(nodes_path: str, log_files: list[str]) -> list[str]:
     ``log_files``: the log and what lies beside it; none if the log is not in use, and stays.
     """
     tables = [table_path(nodes_path, POLICIES), table_path(nodes_path, SCHEDULES)]
-    return [*log_files, *tables, pauses_path(nodes_path), nodes_path, mark_path(nodes_path)]
+    beside = [*tables, pauses_path(nodes_path), history_path(nodes_path)]
+    return [*log_files, *beside, nodes_path, mark_path(nodes_path)]
 
 
 def jobs_left(node: Node) -> int:

@@ -38,6 +38,11 @@ def pauses_path(nodes_path: str) -> str:
     return f"{nodes_path}.pauses"
 
 
+def history_path(nodes_path: str) -> str:
+    """Where the file of what happened at a node is, by the one of its nodes file."""
+    return f"{nodes_path}.history"
+
+
 class TableFile:
     """The file of one table of one node. ``content``: what it holds, in one word. ``nodes_path``:
     where the nodes file is; the name of that word is added to it, for it belongs to one node alone,

@@ -2,8 +2,11 @@
 
 A protocol that works within the turns of the node, as fast as RESP, finds the rest of what it needs
 in :mod:`disque_tx.plugins.direct`. ``*_RANGE``: least and greatest number of an option of ADDJOB.
+``HISTORY_NUMBERS``: of a point of the history, of which the first ``HISTORY_COUNTS`` are events.
 """
 
+from disque_tx.core.statistics.rings import COUNTS as HISTORY_COUNTS
+from disque_tx.core.statistics.rings import NUMBERS as HISTORY_NUMBERS
 from disque_tx.errors import CommandError
 from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
 from disque_tx.messages.limits import (
@@ -33,6 +36,8 @@ from disque_tx.plugins.values import (
 
 __all__ = [
     "DELAY_RANGE",
+    "HISTORY_COUNTS",
+    "HISTORY_NUMBERS",
     "KIND_NAMES",
     "MAXLEN_RANGE",
     "REASON_NAMES",

@@ -118,6 +118,11 @@ class IConnection(Interface):
         1000 calls without an answer the connection is closed, and so it is by an error that is left
         unhandled in the Deferred."""
 
+    def acted(jobs: int, *words: bytes) -> None:
+        """Keep that the client did something with this number of jobs, by commands that are not
+        kept themselves: in the log, and in the list of ACTIONS, as if these words were a request.
+        The first one says what it is in one word of letters."""
+
     def rename(name: bytes) -> None:
         """The name in CLIENT LIST; at first the one of the protocol. Raises ``CommandError``."""
 

@@ -250,6 +250,10 @@ class ProcessTests(HttpGroupCase):
         self.at_each(self.check_history)
 
     def check_history(self) -> None:
-        """One answer."""
-        samples = self.fetch(f"{_V1}/history?seconds=1")["samples"]
-        self.assertEqual((5, 5), (samples["added"][-1], samples["queued"][-1]))
+        """One answer, once both processes have taken their samples."""
+
+        def taken() -> bool:
+            samples = self.fetch(f"{_V1}/history?span=15m")["samples"]
+            return 5 in samples["queued"] and round(10 * sum(samples["added"])) == 5
+
+        wait_for(taken, "samples of both processes", 30)

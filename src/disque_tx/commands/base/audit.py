@@ -1,14 +1,16 @@
-"""Commands that change how the node works leave a line in its log: who, from where, what, and
-whether it was refused."""
+"""Commands that change how the node works leave a line in its log, and stand in the list of the
+last actions: who, from where, what, and whether it was refused."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from disque_tx.commands.base.actions import Action
 from disque_tx.commands.base.arguments import mask
 from disque_tx.commands.base.context import Command, Server
 from disque_tx.commands.base.slowlog import shorten
 from disque_tx.core.base.client import Client
+from disque_tx.core.counting.answers import JobCount
 from disque_tx.errors import CommandError
 from disque_tx.text.quoting import quote
 
@@ -23,6 +25,7 @@ _CHANGES: Final[dict[bytes, tuple[int, frozenset[bytes]]]] = {
     b"schedule": (1, frozenset((b"set", b"del", b"pause", b"resume", b"repair"))),
     b"qflush": (0, frozenset()),
     b"shutdown": (0, frozenset()),
+    b"note": (0, frozenset()),
 }
 #: CLUSTER LEAVING without a third word is a question.
 _LEAVING: Final = b"leaving"
@@ -38,10 +41,29 @@ class AuditedCommand(Command):
         try:
             self.handler(server, client, argv)
         except CommandError as error:
-            what = audit_line(self.name, client, argv)
-            server.control.audit(f"{what}, refused: {error.code} {error.text}")
+            _keep(server, client, self.name, argv, f"{error.code} {error.text}")
             raise
-        server.control.audit(audit_line(self.name, client, argv))
+        _keep(server, client, self.name, argv)
+
+
+def _keep(
+    server: Server, client: Client, name: bytes, argv: list[bytes], refused: str = ""
+) -> None:
+    line = audit_line(name, client, argv)
+    server.control.audit(f"{line}, refused: {refused}" if refused else line)
+    at_ms = server.node.wall_us // 1000
+    reason = refused.encode("utf-8", "replace")
+    server.actions.add(Action(at_ms, name, _who(client), _request(name, argv), reason))
+
+
+def acted(server: Server, client: Client, argv: list[bytes], jobs: int) -> None:
+    """Keep what a client has done by several commands, as if it were one with these words: it was
+    about this number of jobs."""
+    name = argv[0].lower()
+    server.control.audit(f"{audit_line(name, client, argv)}: {jobs} jobs")
+    at_ms = server.node.wall_us // 1000
+    what = _request(name, argv)
+    server.actions.add(Action(at_ms, name, _who(client), what, b"", JobCount(jobs)))
 
 
 def changes(name: bytes, argv: list[bytes]) -> bool:
@@ -57,10 +79,17 @@ def changes(name: bytes, argv: list[bytes]) -> bool:
 
 def audit_line(name: bytes, client: Client, argv: list[bytes]) -> str:
     """Who asks for what, without passwords; words are quoted where they are not plain."""
-    words = [name.upper(), *shorten(mask(argv, name))[1:]]
-    who = client.addr + (b" (" + client.name + b")" if client.name else b"")
-    asked = b" ".join([word if word.isalnum() else _shown(word) for word in words])
+    who, asked = _who(client), _request(name, argv)
     return f"Client {who.decode('latin-1')}: {asked.decode('ascii')}"
+
+
+def _who(client: Client) -> bytes:
+    return client.addr + (b" (" + client.name + b")" if client.name else b"")
+
+
+def _request(name: bytes, argv: list[bytes]) -> bytes:
+    words = [name.upper(), *shorten(mask(argv, name))[1:]]
+    return b" ".join([word if word.isalnum() else _shown(word) for word in words])
 
 
 def _shown(word: bytes) -> bytes:

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.commands.base.actions import Actions
 from disque_tx.commands.base.control import Control
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.commands.base.slowlog import SlowLog
@@ -138,6 +139,7 @@ class Server:
         self.degraded = False
         self.stats = Stats()
         self.slowlog = SlowLog()
+        self.actions = Actions()
         self.latency = latency or LatencyMonitor()
 
     @property

@@ -25,6 +25,7 @@ _READING: Final = frozenset(
         b"qcount",
         b"qlist",
         b"waitjob",
+        b"actions",
     )
 )
 #: Commands that only read with one of these second words.

@@ -121,7 +121,8 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
         at += 1
     node = server.node
     states = states if states else FLUSH_QUEUED
-    node.queue_queries.flush_queue(client, argv[1], states, scope, details)
+    count = server.actions.counted()
+    node.queue_queries.flush_queue(client, argv[1], states, scope, details, count)
 
 
 def waitjob(server: Server, client: Client, argv: list[bytes]) -> None:

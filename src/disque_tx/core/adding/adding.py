@@ -52,6 +52,7 @@ class Adding:
         self._replication = replication
         self._membership = state.membership
         self._totals = state.totals
+        self._flows = state.flows
         self._memory = state.memory
         self._policies = state.policies
         self._ids = ids
@@ -60,7 +61,7 @@ class Adding:
     def add(self, client: Client, request: AddRequest) -> None:
         """See ``Node.add_job``."""
         job = self._new(request)
-        self._totals.added += 1
+        self._count(job)
         reason = ASYNC if request.asynchronous else NO_REASON
         self._place(client, job, request, reason)
         if job.state != WAIT_REPL or request.asynchronous:
@@ -74,10 +75,14 @@ class Adding:
         jobs = [self._new(request) for request in requests]
         for place in range(len(jobs)):
             request = requests[place]
-            self._totals.added += 1
+            self._count(jobs[place])
             reason = ASYNC if request.asynchronous else NO_REASON
             self._place(None, jobs[place], request, reason)
         return jobs
+
+    def _count(self, job: Job) -> None:
+        self._totals.added += 1
+        self._flows.added(job.queue)
 
     def draw_id(self, request: AddRequest) -> bytes:
         """The ID of the job that is asked for; TTL and RETRY, which it tells, are fixed by that.
@@ -93,7 +98,7 @@ class Adding:
         Raises ``CommandError`` as for a client. ``client_id``: of the event, 0 for no client.
         """
         job = self._new(request)
-        self._totals.added += 1
+        self._count(job)
         reason = ASYNC if request.asynchronous else NO_REASON
         self._place(None, job, request, reason, client_id)
         return job
@@ -124,7 +129,7 @@ class Adding:
         known = self._jobs.get(job.id)
         if known is not None:
             return known
-        self._totals.added += 1
+        self._count(job)
         self._place(None, job, request, BY_SCHEDULE)
         return job
 

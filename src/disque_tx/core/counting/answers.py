@@ -117,12 +117,22 @@ class ListAnswer(Answer):
         _write_nodes(replies, nodes, missing)
 
 
+class JobCount:
+    """How many jobs something was about. ``value``: -1 as long as that is not known."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: i64 = -1) -> None:
+        self.value: i64 = value
+
+
 class FlushAnswer(Answer):
-    """QFLUSH. ``details``: which nodes did not flush their part, too."""
+    """QFLUSH. ``details``: which nodes did not flush their part, too. ``count``: gets the sum."""
 
-    __slots__ = ("_details", "_flushed")
+    __slots__ = ("_count", "_details", "_flushed")
 
-    def __init__(self, details: bool) -> None:
+    def __init__(self, details: bool, count: JobCount | None) -> None:
+        self._count: JobCount | None = count
         self._details: bool = details
         self._flushed: int = 0
 
@@ -134,6 +144,8 @@ class FlushAnswer(Answer):
         return True
 
     def write(self, replies: ReplySink, nodes: i64, missing: list[bytes], now_ms: i64) -> None:
+        if self._count is not None:
+            self._count.value = self._flushed
         if not self._details:
             replies.integer(self._flushed)
             return

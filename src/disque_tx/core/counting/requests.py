@@ -19,7 +19,13 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.base.part import Part
-from disque_tx.core.counting.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
+from disque_tx.core.counting.answers import (
+    Answer,
+    CountAnswer,
+    FlushAnswer,
+    JobCount,
+    ListAnswer,
+)
 from disque_tx.core.counting.asked import (
     CHANGES,
     NO_QUESTION,
@@ -88,11 +94,17 @@ class QueueQueries(Part, Performer):
         self._begin(client, ListAnswer(request, scope != HERE), words, scope)
 
     def flush_queue(
-        self, client: Client, name: bytes, states: i64, scope: i64, details: bool
+        self,
+        client: Client,
+        name: bytes,
+        states: i64,
+        scope: i64,
+        details: bool,
+        count: JobCount | None = None,
     ) -> None:
-        """QFLUSH: end the jobs of a queue."""
+        """QFLUSH: end the jobs of a queue. ``count``: gets how many they were."""
         words = [b"FLUSH", name, b"%d" % states]
-        self._begin(client, FlushAnswer(details), words, scope)
+        self._begin(client, FlushAnswer(details, count), words, scope)
 
     def ask(self, client: Client, question: list[bytes], scope: i64, one: bytes) -> None:
         """ASK: a question that each node of the scope answers for itself, or the one with the ID

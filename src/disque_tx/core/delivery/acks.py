@@ -57,6 +57,7 @@ class Acks:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._flows = state.flows
         self._handovers = state.handovers
         self._endings = state.endings
         self._keys_by_job = state.keys_by_job
@@ -124,6 +125,7 @@ class Acks:
 
     def _count(self, kind: i64, job: Job) -> None:
         self._totals.acked += 1
+        self._flows.acked(job.queue)
         self._endings.will_end(job, ACKNOWLEDGED)
         sink = self._outbox.events
         if sink is not None:

@@ -69,6 +69,9 @@ class Delivery:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._flows = state.flows
+        self._troubles = state.troubles
+        self._reasons = state.reasons
         self._counters = state.counters
         self._endings = state.endings
         self._policies = state.policies
@@ -104,11 +107,13 @@ class Delivery:
             self._record_queued(self._outbox.events, job, cause)
         if cause == events.BY_NACK:
             self._totals.nacked += 1
-            self.count(job, INCR_NACKS)
+            self.came_back(job, INCR_NACKS)
             self.send_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
             self._totals.requeued += 1
             self.count(job, INCR_DELIV)
+            if cause == events.BY_RETRY:
+                self._failed(job, INCR_DELIV)
             self.send_queued(job, INCR_DELIV, cause == events.BY_RETRY)
         else:
             job.flags |= BCAST_QUEUED
@@ -144,6 +149,15 @@ class Delivery:
             job.deliveries = min(job.deliveries + 1, COUNTER_MAX)
         if why & (INCR_NACKS | INCR_DELIV):
             self._counters.changed(job)
+
+    def came_back(self, job: Job, why: i64) -> None:
+        """A delivery by this node, or one that it watches over, has failed."""
+        self.count(job, why)
+        self._failed(job, why)
+
+    def _failed(self, job: Job, why: i64) -> None:
+        self._flows.failed(job.queue)
+        self._troubles.failed(job, self._reasons.get(job.id), why == INCR_DELIV)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Merge counters of a job that another node gives and that is known here: they may include
@@ -244,8 +258,9 @@ class Delivery:
         now_ms = self._turn.now_ms
         self._totals.delivered += 1
         self._jobs.count_delivered(job)
+        waited_ms = now_ms - job.moved_ms
+        self._flows.delivered(job.queue, waited_ms)
         if self._outbox.events is not None:
-            waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
         job.moved_ms = now_ms
         if self._policies.delivering:

@@ -110,7 +110,7 @@ class Retries:
             text = self._reasons.get(job.id)
             self._outbox.events.noted(events.NACKED, job, events.NO_REASON, 0, worked, text)
         self._totals.nacked += 1
-        self._delivery.count(job, INCR_NACKS)
+        self._delivery.came_back(job, INCR_NACKS)
         self._delivery.send_queued(job, INCR_NACKS)
         if delay_ms < 0 and policy is not None:
             delay_ms = self._wait_ms(job, policy)
@@ -154,7 +154,7 @@ class Retries:
         if policy is None:
             return False
         delay_ms: i64 = 0
-        self._delivery.count(job, INCR_DELIV)
+        self._delivery.came_back(job, INCR_DELIV)
         if policy.retry_on_timeout:
             delay_ms = self._wait_ms(job, policy)
         self._delivery.announce(job)

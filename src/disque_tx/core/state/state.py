@@ -30,6 +30,9 @@ from disque_tx.core.queues.pausing import Pausing
 from disque_tx.core.queues.queues import Queues
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.state.store import JobStore
+from disque_tx.core.statistics.flows import Flows
+from disque_tx.core.statistics.history import History
+from disque_tx.core.statistics.troubles import Troubles
 from disque_tx.core.tables.exchange import Exchanges, TableExchange
 from disque_tx.core.tables.policytable import PolicyTable
 from disque_tx.core.tables.timetable import Timetable
@@ -40,7 +43,8 @@ class State:
     1) per call. ``tallies``: how many jobs of each queue are not in it. ``endings``: clients that
     wait for the end of jobs. ``reasons``: why consumers returned jobs. ``keys_by_job``: which jobs
     have keys. ``notes``: what protocols of listeners noted about jobs. ``counters``: how often jobs
-    came back, for the log."""
+    came back, for the log. ``flows``: what happens in busy queues, for ``history``; ``troubles``:
+    queues whose jobs fail."""
 
     def __init__(self, membership: Membership, random: Callable[[], float]) -> None:
         self.turn = turn = Turn()
@@ -81,6 +85,11 @@ class State:
         )
         self.clocks = Clocks(membership)
         self.handovers = RecentHandovers(self.peers)
+        self.flows = Flows()
+        self.troubles = Troubles(turn)
+        self.history = History(
+            turn, self.flows, self.queues, self.tallies, self.totals, self.memory
+        )
 
     def _subscribe(self) -> None:
         """Each that wants to know what happens to jobs; the last one is notified first: limits of

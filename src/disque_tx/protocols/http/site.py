@@ -9,16 +9,19 @@ from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
 from disque_tx.plugins import IHost
+from disque_tx.protocols.http.api.actions import action_routes
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.figures import figure_routes
 from disque_tx.protocols.http.api.findings import finding_routes
 from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs.adding import adding_routes
+from disque_tx.protocols.http.api.jobs.arguments import argument_routes
 from disque_tx.protocols.http.api.jobs.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.jobs.jobs import job_routes
 from disque_tx.protocols.http.api.jobs.life import life_routes
 from disque_tx.protocols.http.api.jobs.scanning import scanning_routes
+from disque_tx.protocols.http.api.jobs.searching import searching_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.queues.counts import count_routes
@@ -71,14 +74,14 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
     routes.add(*health_routes(), *login_routes(sessions), *file_routes())
-    routes.add(*adding_routes(), *job_routes(), *scanning_routes())
+    routes.add(*adding_routes(), *job_routes(), *scanning_routes(), *searching_routes())
+    routes.add(*argument_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())
     infos = NodeInfos()
-    routes.add(
-        *node_routes(), *figure_routes(infos), *finding_routes(infos), *history_routes(host, infos)
-    )
+    routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
+    routes.add(*history_routes(), *action_routes())
     routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
     return routes
 

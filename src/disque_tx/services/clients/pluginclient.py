@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.values import ValueReplies
 from disque_tx.commands.server.clients import check_name
 from disque_tx.core.base.client import Client
@@ -175,6 +176,10 @@ class PluginClient:
         self._transport.abortConnection()
 
     # -- the connection ----------------------------------------------------------------------
+
+    def acted(self, jobs: int, *words: bytes) -> None:
+        """Keep what the client did."""
+        acted(self._runtime.server, self.client, list(words), jobs)
 
     def rename(self, name: bytes) -> None:
         """The name in CLIENT LIST."""

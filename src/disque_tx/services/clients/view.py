@@ -12,11 +12,12 @@ from disque_tx.commands.base.context import Server
 from disque_tx.commands.server.info import info_text, protocol_stats
 from disque_tx.core.counting.counts import NUMBERS, queue_figures, scan_figures
 from disque_tx.core.queues.queues import PAUSE_NAMES
+from disque_tx.core.statistics.waits import BOUNDS_MS, Histogram
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.messages.records import JOB_ID_LENGTH
 from disque_tx.plugins.interfaces import INodeView
 from disque_tx.plugins.values import Durations, Health, ProtocolFigures, QueueCounts, QueueFigures
-from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
+from disque_tx.services.events.durations import DurationSink
 from disque_tx.services.events.sinks import EventSinks
 
 #: The level of memory at which ADDJOB may fail.

@@ -57,6 +57,10 @@ def _latency(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.latency.threshold_ms = settings.latency_monitor_threshold
 
 
+def _history(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.state.history.set_active(settings.history)
+
+
 def _level(settings: Settings, server: Server, log: DaemonLog) -> None:
     log.level = settings.loglevel
 
@@ -117,6 +121,7 @@ APPLY: Final[dict[str, Apply]] = {
     "slowlog-log-slower-than": _slow,
     "slowlog-max-len": _slow_length,
     "latency-monitor-threshold": _latency,
+    "history": _history,
     "loglevel": _level,
     "cluster-node-timeout": _node_timeout,
     "cluster-meet-allow": _meet_allow,

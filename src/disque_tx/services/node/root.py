@@ -51,6 +51,7 @@ from disque_tx.services.node.applied import APPLY, apply_all
 from disque_tx.services.node.control import NodeControl, SingleProcess, raise_fd_limit
 from disque_tx.services.node.evacuation import ShutdownEvacuation
 from disque_tx.services.node.identity import first_epoch, new_node_id
+from disque_tx.services.node.keeping import Keeping
 from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from disque_tx.services.turns.runtime import Runtime, SystemClock
@@ -141,6 +142,7 @@ class NodeRoot(MultiService, SingleProcess):
         self.bus.setServiceParent(self.cluster)
         GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
         FederationService(self.runtime).setServiceParent(self.cluster)
+        Keeping(self.runtime, platform, self._nodes_file.path).setServiceParent(self.cluster)
         add_optional(self, self.cluster, self.runtime, platform, self.settings, lambda: self.common)
         SystemdWatchdog(self._reactor).setServiceParent(self)
         others = (self.cron, self.eventlog, self.certificates, self.node_service)

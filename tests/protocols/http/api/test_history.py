@@ -1,95 +1,111 @@
-"""Figures over time."""
+"""Figures over time, and what happened besides."""
 
 from __future__ import annotations
 
-from twisted.trial.unittest import SynchronousTestCase
+from typing import Any
 
-from disque_tx.protocols.http.api.history import _FIELDS, STEP_S, WINDOW_S, Running, quantile
+from disque_tx.core.statistics.rings import Record
+from disque_tx.core.statistics.waits import Histogram
 from tests.protocols.http.httpbench import HttpCase
 
 _PATH = "/api/v1/history"
+#: Long ago, so that what is done now is not too old for any chart.
+_NOW_S = 1_700_000_000
 
 
 class HistoryTests(HttpCase):
     """What the charts of the console show."""
 
-    def test_grows(self) -> None:
-        """Who looks twice sees what happened in between, and the first look counts, too."""
-        first = self.http("GET", _PATH).json["samples"]
-        self.assertEqual([[0], [0]], [first["added"], first["queued"]])
-        self.call(b"ADDJOB", b"q", b"x", b"0")
-        self.reactor.advance(STEP_S)
-        samples = self.http("GET", _PATH).json["samples"]
-        self.assertEqual([[0, 1], [0, 1]], [samples["added"], samples["queued"]])
-        self.assertEqual(STEP_S * 1000, samples["at_ms"][1] - samples["at_ms"][0])
+    def setUp(self) -> None:
+        super().setUp()
+        self.reactor.advance(_NOW_S - self.reactor.seconds())
+        self.history = self.root.server.node.state.history
+        self.record = Record(b"q")
+        self.history.records.put(self.record)
 
-    def test_bounded(self) -> None:
-        """However often it is asked, and by however many, it keeps a quarter of an hour in steps
-        of some seconds."""
-        for _ in range(2 * WINDOW_S // STEP_S):
-            self.http("GET", f"{_PATH}?seconds=1")
-            self.http("GET", f"{_PATH}?seconds=1")
-            self.reactor.advance(STEP_S)
-        samples = self.http("GET", _PATH).json["samples"]
-        self.assertEqual(WINDOW_S // STEP_S + 1, len(samples["at_ms"]))
-        self.assertEqual(WINDOW_S * 1000, samples["at_ms"][-1] - samples["at_ms"][0])
-        short = self.http("GET", f"{_PATH}?seconds=60").json["samples"]
-        self.assertEqual(60 // STEP_S + 1, len(short["at_ms"]))
+    def put(self, ago_s: int, added: int, queued: int = 0, wait_ms: int = 0) -> None:
+        """A sample of a step that began so long ago, of the queue ``q`` and of all."""
+        waits = Histogram()
+        waits.add(wait_ms)
+        for record in (self.record, self.history.node):
+            levels = [queued, 0, 0, 0]
+            record.put((_NOW_S - ago_s) // 10, [added, 1, 0, 0, *waits.counts()], levels)
+
+    def samples(self, path: str = _PATH) -> dict[str, Any]:
+        """The columns of an answer."""
+        found: dict[str, Any] = self.http("GET", path).json["samples"]
+        return found
+
+    def test_nobody_looked(self) -> None:
+        """Who opens the console because something is wrong sees what happened before."""
+        self.put(1_000, added=50, queued=7)
+        self.put(40, added=100, queued=3)
+        samples = self.samples()
+        self.assertEqual([(_NOW_S - 990) * 1000, (_NOW_S - 10) * 1000], [
+            samples["at_ms"][0], samples["at_ms"][-1],
+        ])  # fmt: skip
+        self.assertEqual(99, len(samples["at_ms"]))
+        self.assertEqual((5.0, 10.0), (samples["added"][0], samples["added"][-3]))
+        self.assertEqual((7, 3), (samples["queued"][0], samples["queued"][-3]))
+        self.assertEqual({0}, {*samples["added"][1:-3]})
+
+    def test_one_queue(self) -> None:
+        """The history of a queue is its own, by both of its addresses, and that of an unknown one
+        is empty."""
+        self.put(40, added=20)
+        for path in (f"{_PATH}?queue=q", "/api/v1/queues/q/history"):
+            self.assertEqual(2.0, self.samples(path)["added"][0])
+        self.assertEqual([], self.samples(f"{_PATH}?queue=other")["at_ms"])
+        self.problem(400, "ERR", self.http("GET", f"{_PATH}?queue="))
+
+    def test_spans(self) -> None:
+        """However long the span is, a chart gets no more samples than a screen shows, and jobs per
+        second are means over what has passed."""
+        self.put(40, added=240)
+        for span, step_s in (("15m", 10), ("1h", 10), ("24h", 240), ("14d", 3_600)):
+            answer = self.http("GET", f"{_PATH}?span={span}").json
+            self.assertEqual(step_s, answer["step_s"])
+            self.assertLessEqual(answer["span_s"] // step_s, 360)
+        self.problem(400, "ERR", self.http("GET", f"{_PATH}?span=2y"))
 
     def test_waits(self) -> None:
-        """The waits of a sample are those of the jobs delivered since the one before."""
-        self.http("GET", _PATH)
-        for _ in range(10):
-            self.call(b"ADDJOB", b"q", b"x", b"0")
-        self.call(b"GETJOB", b"COUNT", b"9", b"FROM", b"q")
-        self.reactor.advance(STEP_S)
-        self.http("GET", _PATH)
-        self.reactor.advance(STEP_S)
-        samples = self.http("GET", _PATH).json["samples"]
-        # How long the jobs waited depends on how busy this machine is.
-        before, median_s, after = samples["wait_p50_s"]
-        self.assertEqual([0, 0], [before, after])
-        self.assertGreater(median_s, 0)
-        before, longest_s, after = samples["wait_p99_s"]
-        self.assertEqual([0, 0], [before, after])
-        self.assertGreater(longest_s, median_s)
+        """Waits are those of the jobs that were delivered in the step."""
+        self.put(40, added=1, wait_ms=30_000)
+        samples = self.samples()
+        self.assertTrue(10_000 < samples["wait_p50_ms"][0] <= 30_000, samples["wait_p50_ms"])
+
+    def test_kept_for_a_moment(self) -> None:
+        """Ten consoles ask the nodes little more than one does."""
+        self.put(40, added=10)
+        self.samples()
+        self.put(30, added=10)
+        self.assertEqual(1.0, self.samples()["added"][0])
+        self.assertEqual(0, self.samples()["added"][1])
+        self.reactor.advance(5)
+        self.assertEqual(1.0, self.samples()["added"][1])
+
+    def test_marks(self) -> None:
+        """What may be the reason stands beside the figures: a deploy, a pause, a changed policy, a
+        restart; but no pause of another queue, and nothing that was refused."""
+        self.http("POST", "/api/v1/notes", {"text": "deployed 4711"})
+        self.call(b"PAUSE", b"a queue", b"out")
+        self.call(b"QPOLICY", b"SET", b"*", b"retry", b"60")
+        self.http("POST", "/api/v1/policies/q", {"settings": {"retry": -1}})
+        marks = self.http("GET", _PATH).json["marks"]
+        self.assertEqual(["restart", "note", "pause", "policy"], [one["kind"] for one in marks])
+        self.assertEqual("deployed 4711", marks[1]["what"])
+        self.assertEqual('PAUSE "a queue" out', marks[2]["what"])
+        of_queue = self.http("GET", f"{_PATH}?queue=q").json["marks"]
+        self.assertEqual(["restart", "note", "policy"], [one["kind"] for one in of_queue])
+        of_paused = self.http("GET", f"{_PATH}?queue=a+queue").json["marks"]
+        self.assertEqual(4, len(of_paused))
 
     def test_cluster(self) -> None:
-        """The same figures are those of the cluster on demand, with which nodes are in them."""
-        self.http("GET", f"{_PATH}?scope=cluster")
-        self.call(b"ADDJOB", b"q", b"x", b"0")
-        self.reactor.advance(STEP_S)
+        """The sums of the cluster say which nodes are in them."""
+        self.put(40, added=10)
         answer = self.http("GET", f"{_PATH}?scope=cluster").json
-        self.assertEqual([0, 1], answer["samples"]["queued"])
         self.assertEqual((1, []), (answer["nodes"], answer["nodes_missing"]))
-
-
-class RunningTests(SynchronousTestCase):
-    """Sums over nodes that come and go."""
-
-    def figures(self, added: int, oldest_s: int = 0) -> dict[str, int]:
-        """What a node says."""
-        return {**dict.fromkeys(_FIELDS, 0), "added": added, "queued": 5, "oldest_s": oldest_s}
-
-    def test_nodes_come_and_go(self) -> None:
-        """A node that is away for a while, joins, or is restarted, is no burst of jobs."""
-        running = Running()
-        seen = [
-            running.sums({name: self.figures(added) for name, added in nodes.items()})["added"]
-            for nodes in (
-                {b"a": 10, b"b": 100},
-                {b"a": 13},
-                {b"a": 14, b"b": 105},
-                {b"a": 14, b"b": 105, b"c": 1000},
-                {b"a": 2, b"b": 105, b"c": 1001},
-            )
-        ]
-        self.assertEqual([110, 113, 119, 119, 122], seen)
-
-    def test_levels(self) -> None:
-        """Of what there is now, the sum counts; of the longest wait the longest."""
-        sums = Running().sums({b"a": self.figures(1, 7), b"b": self.figures(1, 3)})
-        self.assertEqual((10, 7), (sums["queued"], sums["oldest_s"]))
+        self.assertEqual(1.0, answer["samples"]["added"][0])
 
 
 class FiguresTests(HttpCase):
@@ -104,16 +120,3 @@ class FiguresTests(HttpCase):
         self.assertEqual(self.call(b"HELLO")[1].decode(), row["node"])
         self.assertEqual((False, True, False), (row["log"], row["log_ok"], row["leaving"]))
         self.assertEqual((1, []), (answer["nodes"], answer["nodes_missing"]))
-
-
-class QuantileTests(SynchronousTestCase):
-    """Shares of what a histogram counted."""
-
-    def test_values(self) -> None:
-        """Within a bucket, durations are taken to be spread evenly; nothing is above the last
-        bound."""
-        for share, counts, expected in (
-            (0.5, (0, 0, 0), 0.0), (0.5, (4, 0, 0), 0.5), (1.0, (4, 0, 0), 1.0),
-            (0.5, (1, 1, 0), 1.0), (0.75, (1, 1, 0), 1.5), (0.99, (1, 0, 9), 2.0),
-        ):  # fmt: skip
-            self.assertEqual(expected, quantile((1.0, 2.0), counts, share), (share, counts))

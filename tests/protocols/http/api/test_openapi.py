@@ -58,7 +58,9 @@ class DescriptionTests(SlicedCase):
             job_id = self.http("POST", "/api/v1/queues/q/jobs", {"body": "x"}).json["url"]
             return route.path.replace("/api/v1/jobs/{id}", job_id)
         path = route.path.replace("{queue}", "q").replace("{pattern}", "q*")
-        return path.replace("{name}", "nightly")
+        needed = [one.name for one in route.parameters if one.required]
+        query = "?" + "&".join(f"{name}=x" for name in needed) if needed else ""
+        return path.replace("{name}", "nightly") + query
 
     def body(self, route: Route) -> Any:
         """A body that this route accepts."""
@@ -71,6 +73,8 @@ class DescriptionTests(SlicedCase):
             return {"cron": "0 3 * * *", "queue": "q", "body": "x"}
         if "settings" in members:
             return {"settings": {"ttl": 60}}
+        if "text" in members:
+            return {"text": "deployed 4711"}
         if "password" in members:
             return {"password": "x"}
         if "to" in members:
@@ -121,7 +125,7 @@ class DescriptionTests(SlicedCase):
         for route in self.routes:
             path, body = self.path_of(route), self.body(route)
             cases = [
-                (400, route.method, f"{path}?nonsense=1", {}),
+                (400, route.method, f"{path}{'&' if '?' in path else '?'}nonsense=1", {}),
                 (405, "PATCH", path, {}),
                 (415, route.method, path, {"Content_Encoding": "gzip"}),
             ]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import Refused
+from disque_tx.client.errors import ClientError, Refused
+from disque_tx.client.requests.replies import fields
 from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.answers import merged_failures, usual_waits
 from disque_tx.diagnosis.facts import (
     LONGEST_MAX,
     QUEUES_MAX,
+    FailureFacts,
     QueueFacts,
     Survey,
     SurveyedNode,
@@ -135,7 +138,23 @@ def whole_survey(members: Members, addresses: Iterable[str], discover: bool = Tr
     if seen is None:
         return found
     queues, letters = seen
-    return attrs.evolve(found, queues=queues, letter_queues=letters, now_s=time.time())
+    failures = members.try_to_ask([first], _failures).of.get(first, ())
+    known = attrs.evolve(found, queues=queues, letter_queues=letters, now_s=time.time())
+    return attrs.evolve(known, failures=failures)
+
+
+def _asked(node: Disque, *words: str) -> list[list[Any]]:
+    """What each node of the cluster answers to a question; nothing if this one does not know it."""
+    try:
+        reply = fields(node.execute("ASK", "CLUSTER", *words))
+    except ClientError:
+        return []
+    return [answer for _node, answer in reply.get("answers", []) if isinstance(answer, list)]
+
+
+def _failures(node: Disque) -> tuple[FailureFacts, ...]:
+    answers = _asked(node, "TROUBLES", str(LONGEST_MAX))
+    return merged_failures(row for rows in answers for row in rows)
 
 
 def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
@@ -146,6 +165,8 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
     except Refused:
         return (), frozenset()
     timed = any(_ALERT in each for each in settings)
+    names = [row.name for row in page.queues]
+    usual = usual_waits(len(names), _asked(node, "USUAL", *names) if names else [])
     queues = tuple(
         QueueFacts(
             row.name,
@@ -157,8 +178,9 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
             row.out_per_s,
             _pause(node, row.name) if row.queued else "none",
             _alert_wait_s(node, row.name) if timed else 0,
+            usual_s,
         )
-        for row in page.queues
+        for row, usual_s in zip(page.queues, usual, strict=True)
     )
     return queues, frozenset(each[_SETTING] for each in settings if each.get(_SETTING))
 

@@ -8,7 +8,14 @@ import attrs
 
 from disque_tx.client.requests.replies import cluster_nodes
 from disque_tx.client.values import ClusterNode
-from disque_tx.diagnosis.facts import LONGEST_MAX, QueueFacts, Survey, SurveyedNode
+from disque_tx.diagnosis.answers import merged_failures, usual_waits
+from disque_tx.diagnosis.facts import (
+    LONGEST_MAX,
+    FailureFacts,
+    QueueFacts,
+    Survey,
+    SurveyedNode,
+)
 from disque_tx.diagnosis.findings import findings
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos, number
 from disque_tx.protocols.http.api.base.values import NODES, ROOT, TEXT, array, schema
@@ -70,7 +77,8 @@ class Surveys:
         }
         queues = await _queues(exchange, scope)
         letters = await self._letter_queues(exchange, now_s)
-        return Survey(views, silent, queues, letters, now_s), asked
+        failures = await _failures(exchange, scope)
+        return Survey(views, silent, queues, letters, now_s, failures), asked
 
     async def _letter_queues(self, exchange: Exchange, now_s: float) -> frozenset[str]:
         kept = self._letters
@@ -109,6 +117,9 @@ async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
     words = [b"QLIST", b"SORT", b"oldest", b"COUNT", b"%d" % LONGEST_MAX]
     where = CLUSTER if scope == CLUSTER else b"PROCESSES"
     reply = await exchange.call(*words, where)
+    names = [row[b"name"] for row in reply[b"queues"]]
+    answers = (await ask(exchange, scope, b"USUAL", *names)).answers if names else {}
+    usual = usual_waits(len(names), answers.values())
     return tuple(
         QueueFacts(
             row[b"name"].decode("utf-8", "surrogateescape"),
@@ -120,9 +131,16 @@ async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
             float(row[b"out-per-s"]),
             exchange.host.view.pause(row[b"name"]),
             exchange.host.view.alert_wait_s(row[b"name"]),
+            usual_s,
         )
-        for row in reply[b"queues"]
+        for row, usual_s in zip(reply[b"queues"], usual, strict=True)
     )
+
+
+async def _failures(exchange: Exchange, scope: bytes) -> tuple[FailureFacts, ...]:
+    """Return the queues whose jobs fail."""
+    asked = await ask(exchange, scope, b"TROUBLES", b"%d" % LONGEST_MAX)
+    return merged_failures(row for rows in asked.answers.values() for row in rows)
 
 
 def finding_routes(infos: NodeInfos) -> list[Route]:

@@ -1,174 +1,207 @@
-"""Figures of the daemon, and of the cluster, over the last quarter of an hour, as far as somebody
-looked."""
+"""What happened in a queue, or in all of them, over the last minutes, hours or days; as each node
+has kept it, whether or not anybody looked."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins import Durations, IHost
-from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos
-from disque_tx.protocols.http.api.base.values import NODES, NUMBER, REAL, ROOT, array, schema
-from disque_tx.protocols.http.metrics.sums import of_daemon
-from disque_tx.protocols.http.server.asking import CLUSTER, PROCESSES, SCOPE, scope_of
-from disque_tx.protocols.http.server.exchange import Exchange, Parameter
+from disque_tx.plugins import HISTORY_COUNTS, HISTORY_NUMBERS
+from disque_tx.protocols.http.api.base.newest import newest
+from disque_tx.protocols.http.api.base.values import (
+    NODES,
+    NUMBER,
+    REAL,
+    ROOT,
+    TEXT,
+    array,
+    schema,
+    text,
+)
+from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of, source
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter
+from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
+from disque_tx.protocols.http.server.slices import Share
+from disque_tx.text.quoting import split
 
-STEP_S: Final = 5
-WINDOW_S: Final = 15 * 60
-#: Members of a sample, and the fields of INFO that they come from.
-_FIELDS: Final = {
-    "added": "total_jobs_added",
-    "delivered": "total_jobs_delivered",
-    "acked": "total_jobs_acked",
-    "queued": "queued_jobs",
-    "in_flight": "jobs_in_flight",
-    "oldest_s": "oldest_queued_job_age_seconds",
-    "clients": "connected_clients",
-    "blocked": "blocked_clients",
-    "memory_bytes": "used_memory",
-    "log_bytes": "aof_current_size",
-    "commands": "total_commands_processed",
-}
-_COUNTERS: Final = frozenset(("added", "delivered", "acked", "commands"))
-#: The level of which the greatest is meant.
-_OLDEST: Final = "oldest_s"
-_TIME: Final = "at_ms"
-#: Members of a sample, and the share of the jobs delivered since the sample before that waited at
-#: most so long.
-_WAITS: Final = {"wait_p50_s": 0.5, "wait_p95_s": 0.95, "wait_p99_s": 0.99}
+#: Steps of one question.
+_STEPS: Final = 500
+#: Nodes take the samples of a step in the second after it.
+_LATE_S: Final = 2
+#: For how long answers are kept, so that ten consoles cost little more than one; and how many.
+_KEPT_S: Final = 4.0
+_KEPT_MAX: Final = 50
+#: Actions that are looked through for marks, and marks of one answer.
+_ACTIONS: Final = 200
+_MARKS_MAX: Final = 50
+#: Commands that are shown as marks, and what they are.
+_MARKS: Final = {"start": "restart", "qpolicy": "policy", "pause": "pause", "note": "note"}
+_AT: Final = "at_ms"
+_WAITS: Final = ("wait_p50_ms", "wait_p99_ms")
 
 
 @attrs.frozen
-class Sample:
-    """What is remembered of a moment. ``figures``: by member. ``waits``: of all jobs so far."""
+class _Span:
+    """``step_s``: of the ring that nodes keep. ``steps``: of it. ``merged``: how many of them are
+    one sample, so that a chart has no more than a screen can show."""
 
-    figures: dict[str, int]
-    waits: Durations
-
-
-def quantile(bounds_s: Sequence[float], counts: Sequence[int], share: float) -> float:
-    """The duration that this share of those counted does not exceed, in seconds: within the
-    bounds of its bucket in proportion, the last bound at most, and 0 if nothing is counted."""
-    rank = share * sum(counts)
-    if rank == 0:
-        return 0.0
-    lower_s, below = 0.0, 0
-    for bound_s, count in zip(bounds_s, counts, strict=False):
-        if below + count >= rank:
-            return round(lower_s + (bound_s - lower_s) * (rank - below) / count, 6)
-        lower_s, below = bound_s, below + count
-    return lower_s
+    step_s: int
+    steps: int
+    merged: int = 1
 
 
-class Running:
-    """Sums over nodes that come and go. A counter goes on from where it was: by what each node has
-    counted since it was asked before. Levels are those of the nodes that answer now."""
+_SPANS: Final = {
+    "15m": _Span(10, 90),
+    "1h": _Span(10, 360),
+    "24h": _Span(60, 1_440, 4),
+    "14d": _Span(900, 1_344, 4),
+}
+
+
+class _Sample:
+    """The sums of several steps and nodes. ``steps``: those of the ring that are in it."""
 
     def __init__(self) -> None:
-        self._before: dict[bytes, dict[str, int]] = {}
-        self._sums: dict[str, int] = {}
+        self.steps: set[int] = set()
+        self._sums = dict.fromkeys(HISTORY_NUMBERS[:HISTORY_COUNTS], 0)
+        # Levels of the nodes, of which the greatest of these steps counts.
+        self._levels: dict[bytes, dict[str, int]] = {}
+        self._median = 0
 
-    def sums(self, nodes: dict[bytes, dict[str, int]]) -> dict[str, int]:
-        """Take in what the nodes say now. A node that counts from zero again was restarted; what
-        one had counted before it was first asked is a part of no rate."""
-        for name in _COUNTERS:
-            total = self._sums.get(name)
-            if total is None:
-                total = sum(of[name] for of in nodes.values())
-            else:
-                for node, of in nodes.items():
-                    before = self._before.get(node, of)[name]
-                    total += of[name] - before if of[name] >= before else of[name]
-            self._sums[name] = total
-        self._before |= nodes
-        levels = {
-            name: sum(of[name] for of in nodes.values()) for name in _FIELDS.keys() - _COUNTERS
-        }
-        levels[_OLDEST] = max((of[_OLDEST] for of in nodes.values()), default=0)
-        return {**self._sums, **levels}
+    def add(self, node: bytes, step: int, numbers: list[int]) -> None:
+        """One step of one node."""
+        self.steps.add(step)
+        of = dict(zip(HISTORY_NUMBERS, numbers, strict=True))
+        for name in self._sums:
+            self._sums[name] += of[name]
+        self._median += of[_WAITS[0]] * of["delivered"]
+        levels = self._levels.setdefault(node, {})
+        for name in HISTORY_NUMBERS[HISTORY_COUNTS:]:
+            levels[name] = max(levels.get(name, 0), of[name])
+
+    def value(self, name: str, covered_s: int) -> float:
+        """A member of the sample."""
+        if name in self._sums:
+            return round(self._sums[name] / covered_s, 3)
+        if name == _WAITS[0]:
+            return round(self._median / max(1, self._sums["delivered"]), 3)
+        of = [levels[name] for levels in self._levels.values()]
+        return max(of, default=0) if name in (_WAITS[1], "oldest_ms") else sum(of)
 
 
-class History:
-    """Samples of the daemon, and of the cluster. A sample is taken when somebody asks for one, at
-    most one per step is kept: a node that nobody looks at does no work. Counters give the right
-    mean over a gap."""
+class Histories:
+    """Asks the nodes, for one listener."""
 
-    def __init__(self, host: IHost, infos: NodeInfos) -> None:
-        self._host = host
-        self._infos = infos
-        self._samples: dict[bytes, deque[Sample]] = {}
-        self._running = Running()
-
-    async def _of_daemon(self) -> tuple[dict[str, int], Durations]:
-        """Figures and waits, summed over the processes of the daemon."""
-        processes = self._host.processes
-        if processes is None:
-            info, waits = self._host.view.info(), self._host.view.durations()[0]
-        else:
-            total = of_daemon(await processes.gather())
-            info, waits = total["info"], Durations(**total["wait"])
-        return _figures(info), waits
-
-    async def _sample(self, exchange: Exchange, scope: bytes) -> tuple[Sample, dict[str, Any]]:
-        """Of this moment, and which nodes are in it. The waits are those of this daemon."""
-        figures, waits = await self._of_daemon()
-        sources: dict[str, Any] = {"nodes": 1, "nodes_missing": []}
-        if scope == CLUSTER:
-            asked = await self._infos.get(exchange)
-            sources = asked.sources()
-            figures = self._running.sums(
-                {node: _figures(fields) for node, fields in asked.answers.items()}
-            )
-        figures[_TIME] = round(self._host.reactor.seconds() * 1000)
-        return Sample(figures, waits), sources
+    def __init__(self) -> None:
+        self._kept: dict[tuple[bytes, bytes | None, str], tuple[float, dict[str, Any]]] = {}
 
     async def show(self, exchange: Exchange) -> dict[str, Any]:
-        """The samples of the last seconds, oldest first, and one of this moment."""
-        scope = CLUSTER if scope_of(exchange) == CLUSTER else PROCESSES
-        now, sources = await self._sample(exchange, scope)
-        now_ms = now.figures[_TIME]
-        first_ms = now_ms - exchange.number("seconds") * 1000
-        kept = self._samples.setdefault(scope, deque(maxlen=WINDOW_S // STEP_S + 1))
-        shown = [sample for sample in kept if first_ms <= sample.figures[_TIME] < now_ms]
-        if not kept or now_ms - kept[-1].figures[_TIME] >= STEP_S * 1000:
-            kept.append(now)
-        shown.append(now)
-        columns: dict[str, list[Any]] = {
-            name: [sample.figures[name] for sample in shown] for name in (_TIME, *_FIELDS)
+        """The samples of a span, oldest first, and what happened in it besides."""
+        now_s = exchange.host.reactor.seconds()
+        name, span = _queue_of(exchange), str(exchange.word("span"))
+        key = scope_of(exchange), name, span
+        at_s, known = self._kept.get(key, (0.0, None))
+        if known is not None and now_s - at_s < _KEPT_S:
+            return known
+        answer = await self._ask(exchange, name, _SPANS[span], int(now_s))
+        self._kept[key] = now_s, answer
+        if len(self._kept) > _KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        return answer
+
+    async def _ask(
+        self, exchange: Exchange, name: bytes | None, span: _Span, now_s: int
+    ) -> dict[str, Any]:
+        last = (now_s - _LATE_S) // span.step_s - 1
+        first = max(0, last - span.steps + 1)
+        samples: dict[int, _Sample] = {}
+        asked, share = Asked(), Share(exchange.slices)
+        queue = () if name is None else (name,)
+        for start in range(first, last + 1, _STEPS):
+            end = min(last, start + _STEPS - 1)
+            words = (b"HISTORY", b"%d" % span.step_s, b"%d" % start, b"%d" % end, *queue)
+            some = await ask(exchange, scope_of(exchange), *words)
+            asked.answers = some.answers
+            asked.miss(some)
+            for node, rows in some.answers.items():
+                await share.spend(sum(map(len, rows)) * 4)
+                for row in rows:
+                    step, *numbers = map(int, row.split())
+                    samples.setdefault(step // span.merged, _Sample()).add(node, step, numbers)
+        begin_ms = first * span.step_s * 1000
+        return {
+            "step_s": span.step_s * span.merged,
+            "span_s": span.step_s * span.steps,
+            "samples": _columns(samples, span, last),
+            "marks": await _marks(exchange, name, begin_ms),
+            **asked.sources(),
         }
-        for name, share in _WAITS.items():
-            columns[name] = [
-                _wait_s(before, after, share) for before, after in pairwise([shown[0], *shown])
-            ]
-        return {"step_s": STEP_S, "samples": columns, **sources}
 
 
-def _figures(info: Mapping[str, str]) -> dict[str, int]:
-    return {name: int(float(info.get(field, 0))) for name, field in _FIELDS.items()}
+def _queue_of(exchange: Exchange) -> bytes | None:
+    """The queue in the path or in the query; ``None`` for all queues."""
+    if "queue" in exchange.path:
+        return exchange.path["queue"]
+    word = exchange.word("queue")
+    if word == "":
+        raise bad_request("queue must not be empty; without it, all queues are meant.")
+    return None if word is None else word.encode()
 
 
-def _wait_s(before: Sample, after: Sample, share: float) -> float:
-    counts = [b - a for a, b in zip(before.waits.counts, after.waits.counts, strict=True)]
-    return quantile(after.waits.bounds_s, counts, share)
+def _columns(samples: dict[int, _Sample], span: _Span, last: int) -> dict[str, list[Any]]:
+    """From the first sample on; steps of which no node has anything to tell are zeros."""
+    places = range(min(samples), last // span.merged + 1) if samples else range(0)
+    columns: dict[str, list[Any]] = {_AT: [], **{name: [] for name in HISTORY_NUMBERS}}
+    for place in places:
+        # Of the last sample not all steps have passed.
+        steps = min(span.merged, last + 1 - place * span.merged)
+        columns[_AT].append((place * span.merged + steps) * span.step_s * 1000)
+        sample = samples.get(place) or _Sample()
+        for name in HISTORY_NUMBERS:
+            columns[name].append(sample.value(name, steps * span.step_s))
+    return columns
 
 
-def history_routes(host: IHost, infos: NodeInfos) -> list[Route]:
-    """The samples. ``infos``: of the listener."""
-    history = History(host, infos)
-    columns = schema(
-        **{name: array(NUMBER) for name in (_TIME, *_FIELDS)},
-        **{name: array(REAL) for name in _WAITS},
-    )
+async def _marks(exchange: Exchange, name: bytes | None, begin_ms: int) -> list[dict[str, Any]]:
+    """What may explain what the charts show: restarts, notes, changes of policies, and pauses; of
+    another queue's pauses nothing is said."""
+    found = await newest(exchange, b"ACTIONS", _ACTIONS)
+    marks: list[dict[str, Any]] = []
+    for node, row in found.each():
+        at_ms, command, who, what, refused, _jobs = row
+        kind = _MARKS.get(command.decode())
+        if kind is None or refused or at_ms < begin_ms:
+            continue
+        words = split(what) or [command, what]
+        if kind == "pause" and name is not None and name not in words[1:2]:
+            continue
+        shown = b" ".join(words[1:]) if kind == "note" else what
+        texts = {"kind": kind, "what": text(shown), "who": text(who)}
+        marks.append({"at_ms": at_ms, **texts, **source(exchange, node)})
+    marks.sort(key=lambda mark: -mark["at_ms"])
+    return marks[:_MARKS_MAX][::-1]
+
+
+def history_routes() -> list[Route]:
+    """The samples of all queues, and of one."""
+    histories = Histories()
+    span = Parameter("span", "How far back", default="1h", choices=tuple(_SPANS))
+    queue = Parameter("queue", "Of this queue alone", longest=NAME_BYTES)
+    columns = schema(**{_AT: array(NUMBER)}, **{name: array(REAL) for name in HISTORY_NUMBERS})
+    mark = schema(at_ms=NUMBER, kind=TEXT, what=TEXT, who=TEXT, node=TEXT, process=NUMBER)
+    answer = schema(
+        step_s=NUMBER, span_s=NUMBER, samples=columns, marks=array(mark), **NODES
+    )  # fmt: skip
     return [
         Route(
-            "GET", f"{ROOT}/history", history.show, "Figures over time: counters, levels, and the"
-            " waits of jobs that this daemon delivered since the sample before",
-            (Parameter("seconds", "So far back", "integer", WINDOW_S, 1, WINDOW_S), SCOPE),
-            answer=schema(step_s=NUMBER, samples=columns, **NODES),
+            "GET", f"{ROOT}/history", histories.show, "Jobs over time, as the nodes have kept it,"
+            " and what happened besides",
+            (queue, span, SCOPE), answer=answer,
+        ),
+        Route(
+            "GET", f"{ROOT}/queues/{{queue}}/history", histories.show, "The same of one queue",
+            (span, SCOPE), answer=answer,
         ),
     ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disque_tx.protocols.http.api.base.newest import newest
 from disque_tx.protocols.http.api.base.values import NODES, NUMBER, ROOT, TEXT, array, schema, text
 from disque_tx.protocols.http.server.asking import SCOPE, ask, scope_of, source
 from disque_tx.protocols.http.server.exchange import Exchange, Parameter
@@ -11,7 +12,7 @@ from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
 
 _CLIENTS_MAX: Final = 1_000
-#: Clients, and entries of the slow log, of one question.
+#: Clients of one question.
 _ROWS: Final = 100
 #: A client costs as much as examining so many bytes.
 _CLIENT_BYTES: Final = 1_024
@@ -75,18 +76,10 @@ def _client(line: str) -> dict[str, str]:
 async def slowlog(exchange: Exchange) -> dict[str, Any]:
     """SLOWLOG GET, the newest of all; passwords in it are hidden by the node."""
     limit = exchange.number("limit")
-    asked = await ask(exchange, scope_of(exchange), b"SLOWLOG", b"0", b"%d" % min(limit, _ROWS))
-    found: list[dict[str, Any]] = []
-    for node, rows in asked.answers.items():
-        entries = list(rows)
-        while len(rows) == _ROWS and len(entries) < limit:
-            first, some = len(entries), min(limit - len(entries), _ROWS)
-            answer = await ask(exchange, node, b"SLOWLOG", b"%d" % first, b"%d" % some)
-            rows = answer.answers.get(node, [])
-            entries += rows
-        found += [{**_slow(row), **source(exchange, node)} for row in entries]
+    kept = await newest(exchange, b"SLOWLOG", limit)
+    found = [{**_slow(row), **source(exchange, node)} for node, row in kept.each()]
     found.sort(key=lambda entry: -entry["at_s"])
-    return {"entries": found[:limit], **asked.sources()}
+    return {"entries": found[:limit], **kept.asked.sources()}
 
 
 def _slow(row: list[Any]) -> dict[str, Any]:

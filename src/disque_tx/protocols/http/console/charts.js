@@ -1,7 +1,7 @@
 // Charts in SVG.
 
 import { h, put, s } from "/console/dom.js";
-import { hour } from "/console/format.js";
+import { axis, hour, moment } from "/console/format.js";
 
 const [WIDTH, HEIGHT] = [640, 190];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 4, 10, 22];
@@ -31,7 +31,7 @@ function path(points) {
  */
 export class LineChart {
   constructor(title, series, show, least = 1, unit = PLAIN) {
-    Object.assign(this, { title, series, show, least, unit, times: [], columns: [], window_s: 60 });
+    Object.assign(this, { title, series, show, least, unit, times: [], columns: [], marks: [], window_s: 60 });
     this.values = series.map(() => h("b", {}));
     this.when = h("i", { class: "soft" });
     this.legend = h("div", { class: "legend" }, series.map((name, at) => h("span", {}, `${name} `, this.values[at])), this.when);
@@ -47,9 +47,9 @@ export class LineChart {
     this.watcher.observe(this.svg);
   }
 
-  /** `times`: in ms; `columns`: the values of each series at these times. */
-  update(times, columns, window_s) {
-    Object.assign(this, { times, columns, window_s });
+  /** `times`: in ms; `columns`: the values of each series at these times; `marks`: moments with a `kind`, and `what` happened. */
+  update(times, columns, window_s, marks) {
+    Object.assign(this, { times, columns, window_s, marks });
     this.draw();
     this.read(-1);
   }
@@ -60,7 +60,7 @@ export class LineChart {
     const top = round(Math.max(0, ...this.columns.flat()), this.least, this.unit);
     const end = this.times.at(-1) ?? Date.now();
     const begin = end - this.window_s * 1000;
-    this.x = (ms) => LEFT + ((ms - begin) / (end - begin)) * (width - LEFT - RIGHT);
+    this.x = (ms) => LEFT + (Math.min(ms - begin, end - begin) / (end - begin)) * (width - LEFT - RIGHT);
     const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
     const levels = Array.from({ length: LINES + 1 }, (_, at) => (top * at) / LINES);
     const moments = [0, 1 / 3, 2 / 3, 1].map((part) => begin + part * (end - begin));
@@ -70,7 +70,10 @@ export class LineChart {
         s("text", { x: LEFT - 8, y: y(level) + 4, "text-anchor": "end" }, this.show(level)),
       ]),
       ...moments.map((ms, at) =>
-        s("text", { x: this.x(ms), y: HEIGHT - 4, "text-anchor": ["start", "middle", "middle", "end"][at] }, hour(ms))),
+        s("text", { x: this.x(ms), y: HEIGHT - 4, "text-anchor": ["start", "middle", "middle", "end"][at] }, axis(ms, this.window_s))),
+      ...this.marks.filter((mark) => mark.at_ms > begin).map((mark) =>
+        s("line", { class: `mark ${mark.kind}`, x1: this.x(mark.at_ms), x2: this.x(mark.at_ms), y1: TOP, y2: HEIGHT - BOTTOM },
+          s("title", {}, `${moment(mark.at_ms)}: ${mark.what}`))),
     );
     const drawn = this.columns.map((values) => values.map((value, at) => [this.x(this.times[at]), y(value)]));
     const area = drawn[0]?.length > 1 && s("path", {
@@ -91,7 +94,7 @@ export class LineChart {
 
   read(at) {
     this.values.forEach((element, number) => put(element, this.show(this.columns[number]?.at(at) ?? 0)));
-    put(this.when, at < 0 ? "" : hour(this.times[at]));
+    put(this.when, at < 0 ? "" : this.window_s > 86400 ? moment(this.times[at]) : hour(this.times[at]));
     this.cursor.setAttribute("visibility", at < 0 ? "hidden" : "visible");
     if (at >= 0) for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, this.x(this.times[at]));
   }

@@ -13,9 +13,9 @@ function ask(title, content, end) {
 
 /**
  * Ask before something is destroyed, or, if it is `safe`, before much is changed. `typed`: a name that must be typed first;
- * `checks`: texts of boxes. Resolves to the states of the boxes, or to `null` if the user does not want it.
+ * `checks`: texts of boxes; `extra`: more elements, such as fields. Resolves to the states of the boxes, or to `null` if the user does not want it.
  */
-export function confirm(title, text, verb, { typed, checks = [], safe = false } = {}) {
+export function confirm(title, text, verb, { typed, checks = [], extra = [], safe = false } = {}) {
   return new Promise((resolve) => {
     const boxes = checks.map((words) => [h("input", { type: "checkbox" }), words]);
     const go = h("button", { class: safe ? "main" : "danger", value: "yes" }, verb);
@@ -24,7 +24,7 @@ export function confirm(title, text, verb, { typed, checks = [], safe = false } 
       go.disabled = true;
       field.addEventListener("input", () => { go.disabled = field.value !== typed; });
     }
-    const content = [h("p", {}, text), boxes.map(([box, words]) => h("label", { class: "check" }, box, words)),
+    const content = [h("p", {}, text), boxes.map(([box, words]) => h("label", { class: "check" }, box, words)), extra,
       field && h("label", {}, `Type ${typed} to go on`, field)];
     const cancel = button("Cancel", () => dialog.close());
     const dialog = ask(title, content, [cancel, go]);

@@ -4,6 +4,8 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
 /** A whole number. The API sends those that JavaScript would round as strings: they stay exact. */
 export function count(value) {
@@ -61,6 +63,12 @@ export function moment(ms) {
 
 export function hour(ms) {
   return hours.format(new Date(ms));
+}
+
+/** A moment at the foot of a chart that shows so many seconds. */
+export function axis(ms, window_s) {
+  if (window_s > 86400) return days.format(new Date(ms));
+  return window_s > 3600 ? minutes.format(new Date(ms)) : hour(ms);
 }
 
 /** How far a moment is from now, such as "in 3 min" or "5 s ago". */

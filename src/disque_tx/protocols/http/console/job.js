@@ -2,10 +2,12 @@
 
 import { at, get, plain, post, query, remove, scope, scoped, segment } from "/console/api.js";
 import { known as cluster, name as nodeName } from "/console/cluster.js";
+import { Call } from "/console/call.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
 import { link } from "/console/table.js";
+import { undoable } from "/console/undo.js";
 
 const TEXTS = {
   added: "Added", replicated: "Copied to other nodes", queued: "Queued", requeued: "Queued again", delivered: "Delivered to a worker",
@@ -29,16 +31,21 @@ function letterIn(body) {
   }
 }
 
+/** The body of the job in a letter, if it is JSON; otherwise `null`. */
+function inside(letter) {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(letter.body), (one) => one.charCodeAt(0)));
+    JSON.parse(text);
+    return text;
+  } catch {
+    return null;
+  }
+}
+
 /** What a dead letter is about: the task in its job, or the job. */
 function dead(letter) {
-  let what = `Its job, ${letter.id},`;
-  try {
-    const { task } = JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(letter.body), (one) => one.charCodeAt(0))));
-    if (typeof task === "string") what = `Its task, ${task},`;
-  } catch {
-    // Its job is no task.
-  }
-  return what;
+  const task = JSON.parse(inside(letter) ?? "null")?.task;
+  return typeof task === "string" ? `Its task, ${task},` : `Its job, ${letter.id},`;
 }
 
 /** How many nodes know the job, of those that were asked for. */
@@ -90,6 +97,7 @@ export default function job(app, id) {
   const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
   const size = h("span", { class: "soft" });
   const forms = h("div", {});
+  const call = new Call(path);
   const ofJob = [
     button("Queue now", () => act("enqueue", "The job is queued.")),
     button("Dequeue", () => act("dequeue", "The job is not queued, until its RETRY.")),
@@ -97,12 +105,13 @@ export default function job(app, id) {
     button("Delete…", erase, { class: "danger" }),
   ];
   const ofLetter = [
-    button("Requeue", requeue),
+    button("Requeue", () => requeue({})),
+    button("Edit and requeue…", edit),
     button("Drop…", drop, { class: "danger" }),
   ];
   const content = h("div", { class: "page" }, sentence,
     h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Timeline", null, h("div", { class: "body" }, line, note))),
-    card("Body", [size, forms], text));
+    call.node, card("Body", [size, forms], text));
   const gone = h("section", { class: "card" }, empty(scope.everywhere ? "No node knows the job" : "This node does not know the job", scope.everywhere ? "It has ended, or a node that has it does not answer. With the event log on, its life can be looked up there." : "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
   const end = h("div", { class: "end" });
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), crumb, h("span", { class: "soft" }, "/"), h("h1", { class: "mono" }, known), badge, end), content, gone);
@@ -127,24 +136,42 @@ export default function job(app, id) {
     if (sure) await app.act(() => remove(scoped(shownAt())), scope.everywhere ? "The job is deleted." : "The job is deleted from this node.");
   }
 
-  function requeue() {
+  function requeue(members) {
     const { queue } = letter;
     return app.act(async () => {
-      const answer = await post(scoped(at("queues", segment(queue), "dead-letters", "requeue")), { ids: [shown.id] });
+      const answer = await post(scoped(at("queues", segment(queue), "dead-letters", "requeue")), { ids: [shown.id], ...members });
       if (answer.failed_count) throw { title: "It was not requeued", detail: answer.failed[0].detail };
       if (!answer.count) throw { title: "It was not requeued", detail: "The letter is not in the queue for dead letters of its job any more, or a node does not answer." };
     }, `The job is in ${queue} again.`);
   }
 
+  /** The arguments may be wrong where the job is right: they are sent as they are written here. */
+  async function edit() {
+    const field = h("textarea", { rows: 12, spellcheck: "false", "aria-label": "Body of the job" });
+    field.value = inside(letter);
+    const wrong = () => {
+      try {
+        JSON.parse(field.value);
+        return "";
+      } catch (error) {
+        return `This is not JSON: ${error.message}`;
+      }
+    };
+    field.addEventListener("input", () => field.setCustomValidity(wrong()));
+    const sure = await confirm(`Requeue the job with another body?`, `It becomes a new job of ${letter.queue}; the letter is dropped.`, "Requeue", { safe: true, extra: [field] });
+    if (sure) await requeue({ body: field.value });
+  }
+
   async function drop() {
-    const sure = await confirm(`Drop this dead letter of ${letter.queue}?`, `${dead(letter)} is lost on all nodes. This cannot be undone.`, "Drop");
-    if (sure) await act("ack", "The dead letter is dropped.");
+    const sure = await confirm(`Drop this dead letter of ${letter.queue}?`, `${dead(letter)} is lost on all nodes; for ten seconds you can undo it.`, "Drop");
+    if (sure && await undoable(`A dead letter of ${letter.queue} will be dropped`)) await act("ack", "The dead letter is dropped.");
   }
 
   function show(values) {
     const queue = values.queue ?? "";
     letter = letterIn(values.body);
     const choices = !app.writes ? [] : letter ? ofLetter : ofJob;
+    ofLetter[1].hidden = !letter || inside(letter) === null;
     put(sentence, told(values));
     if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
@@ -258,6 +285,7 @@ export default function job(app, id) {
     show(shown);
     life(shown);
     body(shown);
+    await call.refresh(shown, letter, signal);
   }
   return { title: known, node, refresh, every_s: 3, end: unwatch, hidden: (is) => is && unwatch() };
 }

@@ -10,10 +10,12 @@ import { Heartbeat } from "/console/heartbeat.js";
 const PAGES = [
   ["", "Overview", "overview", "o"],
   ["queues", "Queues", "queues", "q"],
+  ["search", "Search", "search", "f"],
   ["schedules", "Delayed, recurring", "schedules", "r"],
   ["nodes", "Nodes", "nodes", "n"],
   ["clients", "Clients", "clients", "c"],
   ["slowlog", "Slow log", "slowlog", "s"],
+  ["actions", "Actions", "actions", "a"],
 ];
 const DETAILS = new Map([["queues", "queue"], ["jobs", "job"]]);
 const THEMES = new Map([["auto", ["◐", "Colours as in the system"]], ["light", ["☀", "Light colours"]], ["dark", ["☾", "Dark colours"]]]);
@@ -175,24 +177,29 @@ function nowhere() {
   return { title: "No such page", node, refresh: async () => {}, every_s: 60 };
 }
 
-async function load(name, rest) {
+/** The pages with filters in their address: behind a question mark, as in a query. */
+const FILTERED = new Set(["search"]);
+
+async function load(name, rest, words) {
   const parts = rest.map(part);
   if (parts.length > 1 || parts.includes(null) || (parts.length && !DETAILS.has(name))) return nowhere;
   const entry = PAGES.find(([word]) => word === name);
   if (!entry && !parts.length) return nowhere;
   const module = parts.length ? DETAILS.get(name) : entry?.[2] || "overview";
   const { default: make } = await import(`/console/${module}.js`);
-  return (frame) => make(frame, ...parts);
+  return (frame) => make(frame, ...(words ? [words] : parts));
 }
 
 async function show() {
   if (state.role === "none") return;
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const [, place, filters] = /^#?\/?([^?]*)\??(.*)$/s.exec(location.hash);
+  const words = FILTERED.has(place) ? new URLSearchParams(filters) : null;
+  const [name, ...rest] = (words ? place : location.hash.replace(/^#\/?/, "")).split("/");
   clearTimeout(state.timer);
   state.abort?.abort();
   state.page?.end?.();
   const turn = (state.began += 1);
-  const make = await load(name, rest);
+  const make = await load(name, rest, words);
   if (turn !== state.began) return;
   const page = make(app);
   state.page = page;

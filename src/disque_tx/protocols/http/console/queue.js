@@ -1,30 +1,26 @@
 // One queue.
 
 import { at, counted, get, key, member, plain, post, scope, scoped, where } from "/console/api.js";
-import { LineChart } from "/console/charts.js";
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments, tiles } from "/console/dom.js";
 import { count, distance, duration, many, preview, real } from "/console/format.js";
+import { History } from "/console/history.js";
 import { link, Table } from "/console/table.js";
 
 const STATES = { none: "Nothing", in: "New jobs", out: "Deliveries", all: "Everything" };
 const PEEK = 20;
 const SCANS_MAX = 5;
-const WINDOW_S = 60;
-const SAMPLES_MAX = 200;
 
 export default function queue(app, name) {
   const path = (...rest) => at("queues", name, ...rest);
   let [title, edge, dead, rules, paused] = [plain(name), "oldest", -1, null, "none"];
   let shown = null;
   let held = { queued: 0, others: 0 };
-  const samples = { times: [], queued: [], held: [], in: [], out: [] };
   const heading = h("h1", {}, title);
   const badge = h("span", { class: "badge warn" });
   const figures = tiles({ queued: "Queued", in_flight: "In flight", delayed: "Delayed", backoff: "In backoff", loaded: "From the log", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
-  const stock = new LineChart("Jobs", ["queued", "in flight"], real, 4);
-  const flow = new LineChart("Jobs/s", ["in", "out"], real);
+  const history = new History(app, path("history"), false);
   const policy = new Table("Policy", [
     { title: "Setting", text: (row) => row.name },
     { title: "Value", text: (row) => row.value },
@@ -42,9 +38,9 @@ export default function queue(app, name) {
   const mail = letters(app, name);
   const pausing = h("select", { id: "pausing", onchange: () => pause(pausing.value) }, Object.entries(STATES).map(([value, text]) => h("option", { value }, text)));
   const controls = app.writes && [h("label", { class: "field", title: "At every node of the cluster, also at those that join later" }, "Pause on all nodes", pausing), button("Flush…", flush, { class: "danger" })];
-  const content = h("div", { class: "page" }, figures.node, h("div", { class: "grid2" }, stock.node, flow.node),
+  const content = h("div", { class: "page" }, figures.node, history.node,
     card("Jobs", [scanned, which], jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
-  const end = h("div", { class: "end" }, controls);
+  const end = h("div", { class: "end" }, history.choice, controls);
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, end), content);
   badge.hidden = end.hidden = true;
 
@@ -87,22 +83,12 @@ export default function queue(app, name) {
     await app.act(() => post(path("flush"), { ...member("queue", name), states, everywhere: scope.everywhere }), (done) => `${many(done.count, "job")} ended.`);
   }
 
-  function keep(counts) {
-    const values = { times: Date.now(), queued: counts.queued, held: counts.in_flight, in: counts.in_per_s, out: counts.out_per_s };
-    for (const [name_, column] of Object.entries(samples)) {
-      column.push(Number(values[name_]));
-      if (column.length > SAMPLES_MAX) column.shift();
-    }
-    const window_s = Math.max(WINDOW_S, (samples.times.at(-1) - samples.times[0]) / 1000);
-    stock.update(samples.times, [samples.queued, samples.held], window_s);
-    flow.update(samples.times, [samples.in, samples.out], window_s);
-  }
-
   async function refresh(signal) {
     const [counts, peeked, found] = await Promise.all([
       get(counted(at("counts", name)), signal),
       edge === "others" ? others(signal) : get(scoped(path("peek"), { count: PEEK, from: edge }), signal),
       rules ? null : get(path("policy"), signal),
+      history.refresh(signal),
     ]);
     end.hidden = false;
     title = counts.name;
@@ -114,7 +100,6 @@ export default function queue(app, name) {
     figures.set("oldest", duration(counts.oldest_ms / 1000));
     figures.set("in", real(counts.in_per_s), "jobs/s");
     figures.set("out", real(counts.out_per_s), "jobs/s");
-    keep(counts);
     held = { queued: counts.queued, others: ["delayed", "backoff", "in_flight", "loaded"].reduce((total, state) => total + Number(counts[state]), 0) };
     rules = found ?? (counts.pause === paused ? rules : await get(path("policy"), signal));
     paused = counts.pause;
@@ -137,6 +122,6 @@ export default function queue(app, name) {
       dead = counts.dead;
     }
   }
-  const page = { title, node, refresh, every_s: 3, end: () => { stock.end(); flow.end(); mail.end(); } };
+  const page = { title, node, refresh, every_s: 3, end: () => { history.end(); mail.end(); } };
   return page;
 }

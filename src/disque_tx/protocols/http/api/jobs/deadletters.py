@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from typing import Any, Final
+
+import attrs
 
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.base.holders import at_one
@@ -16,8 +17,17 @@ from disque_tx.protocols.http.api.base.values import (
     TEXT,
     array,
     schema,
+    take_bytes,
     text,
     url,
+)
+from disque_tx.protocols.http.api.jobs.choosing import (
+    Choice,
+    choice_of,
+    chosen,
+    matches,
+    only_counts,
+    when_of,
 )
 from disque_tx.protocols.http.api.jobs.letters import (
     LETTER_BYTES_MAX,
@@ -27,9 +37,10 @@ from disque_tx.protocols.http.api.jobs.letters import (
     read_letters,
 )
 from disque_tx.protocols.http.server.asking import SCOPE
-from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply, whole
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
+from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 from disque_tx.text.similar import similar
 from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter
@@ -48,6 +59,10 @@ _BY: Final = Parameter(
     " addresses",
     default="reason",
     choices=_GROUPINGS,
+)
+
+_MATCHING: Final = Parameter(
+    "matching", "Only letters with this text in their reason, job ID, worker, or the job's body"
 )
 
 
@@ -72,7 +87,9 @@ async def list_letters(exchange: Exchange) -> Reply:
     """The dead letters of a queue, in groups. No bodies are kept meanwhile, and what lies behind
     too many bytes of letters is not looked at."""
     groups: dict[str, _Group] = {}
-    left, read, total = LISTED_BYTES_MAX, 0, 0
+    left, read, total, matched = LISTED_BYTES_MAX, 0, 0, 0
+    matching = exchange.word(_MATCHING.name) or ""
+    share = Share(exchange.slices)
     by_similar = exchange.word(_BY.name) == "similar"
     found = await find_letters(exchange, LETTERS_MAX)
     async for entry, size in read_letters(exchange, found, LETTER_BYTES_MAX):
@@ -81,6 +98,11 @@ async def list_letters(exchange: Exchange) -> Reply:
         left -= min(size, LETTER_BYTES_MAX)
         read += 1
         total += entry.place in found.shared
+        if matching:
+            await share.spend(size)
+            if not matches(entry, matching):
+                continue
+        matched += 1
         key = similar(entry.reason) if by_similar else entry.reason
         groups.setdefault(key, _Group()).add(entry)
     # Of a queue for the letters of several queues only reading shows which are of this one.
@@ -88,6 +110,7 @@ async def list_letters(exchange: Exchange) -> Reply:
     after = {
         "total": total,
         "read": read,
+        "matched": matched,
         "groups": len(groups),
         "truncated": left <= 0 or read < total or found.behind > 0,
         **found.asked.sources(),
@@ -116,46 +139,28 @@ def _shown(entry: Entry) -> dict[str, Any]:
     return values
 
 
-async def _chosen(exchange: Exchange) -> AsyncIterator[Entry]:
-    """The letters that the body chooses: by ``ids``, by ``reason``, by ``similar`` reasons, or
-    ``all``; the oldest ``limit`` of them."""
-    values = exchange.json()
-    limit = whole("limit", values.pop("limit", LETTERS_MAX), 1, LETTERS_MAX)
-    if len(values) != 1:
-        raise bad_request("Give exactly one of ids, reason, similar and all.")
-    ids, everything = values.get("ids"), values.get("all")
-    if everything is not None and everything is not True:
-        raise bad_request("all must be true.")
-    for name in _GROUPINGS:
-        if values.get(name) is not None and not isinstance(values[name], str):
-            raise bad_request(f"{name} must be a string.")
-    reason, alike = (values.get(name) for name in _GROUPINGS)
-    if ids is not None and not isinstance(ids, list):
-        raise bad_request("ids must be an array of strings.")
-    chosen = {job_id for job_id in ids or () if isinstance(job_id, str)}
-    found = await find_letters(exchange, limit if everything else LETTERS_MAX)
-    async for entry, _size in read_letters(exchange, found, sys.maxsize):
-        if (
-            everything
-            or entry.reason == reason
-            or (alike is not None and similar(entry.reason) == alike)
-            or text(entry.letter_id) in chosen
-        ):
-            yield entry
-            limit -= 1
-            if not limit:
-                return
+async def _count(exchange: Exchange, choice: Choice) -> dict[str, Any]:
+    """How many letters a choice is about."""
+    count = 0
+    async for _entry in chosen(exchange, choice):
+        count += 1
+    return {"count": count, "failed": [], "failed_count": 0}
 
 
 async def requeue(exchange: Exchange) -> dict[str, Any]:
     """Add the jobs to their queues again, each before its letter is dropped: a crash in between
     leaves the letter."""
+    values = exchange.json()
+    choice, when, body = choice_of(values), when_of(values), _edited(values)
+    if only_counts(values):
+        return await _count(exchange, choice)
     done, failed, failed_count = 0, [], 0
-    async for entry in _chosen(exchange):
+    async for entry in chosen(exchange, choice):
         try:
             if entry.letter is None:
                 raise CommandError("ERR", entry.reason)
-            await exchange.call(*_words(entry.letter))
+            letter = entry.letter if body is None else attrs.evolve(entry.letter, body=body)
+            await exchange.call(*_words(letter, when.delay_of(done)))
             await at_one(exchange, entry.place.node, b"ACKJOB", entry.letter_id)
             done += 1
         except CommandError as error:
@@ -163,52 +168,83 @@ async def requeue(exchange: Exchange) -> dict[str, Any]:
             if failed_count <= _LISTED_MAX:
                 what = {"code": error.code, "detail": error.text}
                 failed.append({"id": text(entry.letter_id), **what})
+    _keep(exchange, b"REQUEUE", choice, done)
     return {"count": done, "failed": failed, "failed_count": failed_count}
 
 
-def _words(letter: Letter) -> list[bytes]:
+def _edited(values: dict[str, Any]) -> bytes | None:
+    """The body that a job gets instead of its own; ``None`` for its own."""
+    if values.get("body") is None and values.get("body_base64") is None:
+        return None
+    if not isinstance(values.get("ids"), list) or len(values["ids"]) != 1:
+        raise bad_request("A body can be given for one letter only, by its ID.")
+    return take_bytes(values, "body")
+
+
+def _words(letter: Letter, delay_s: int) -> list[bytes]:
     options = letter.add_options
     words = [b"ADDJOB", letter.queue.encode("utf-8", "surrogateescape"), letter.body]
     words.append(b"%d" % _ADD_TIMEOUT_MS)
     for name, value in (
         (b"RETRY", options.retry_s), (b"TTL", options.ttl_s), (b"REPLICATE", options.replicate),
+        (b"DELAY", delay_s or None),
     ):  # fmt: skip
         if value is not None:
             words += [name, b"%d" % value]
     return words
 
 
+def _keep(exchange: Exchange, verb: bytes, choice: Choice, count: int) -> None:
+    """Keep what was done among the actions."""
+    if count:
+        exchange.connection.acted(count, verb, exchange.path["queue"], *choice.words())
+
+
 async def drop(exchange: Exchange) -> dict[str, Any]:
     """Acknowledge the letters, which deletes them."""
-    count = 0
-    async for entry in _chosen(exchange):
+    values, count = exchange.json(), 0
+    choice = choice_of(values)
+    if only_counts(values):
+        return await _count(exchange, choice)
+    async for entry in chosen(exchange, choice):
         await at_one(exchange, entry.place.node, b"ACKJOB", entry.letter_id)
         count += 1
+    _keep(exchange, b"DROP", choice, count)
     return {"count": count, "failed": [], "failed_count": 0}
 
 
 def deadletter_routes() -> list[Route]:
     """All operations on dead letters."""
     letters = f"{ROOT}/queues/{{queue}}/dead-letters"
-    choice = schema(
-        ids=array(TEXT), reason=TEXT, similar=TEXT, all={"type": "boolean"}, limit=NUMBER
-    )
+    choice = {
+        "ids": array(TEXT), "reason": TEXT, "similar": TEXT, "matching": TEXT, "all": FLAG,
+        "limit": NUMBER, "dry_run": FLAG,
+    }  # fmt: skip
+    when = {**dict.fromkeys(("delay_s", "per_minute", "first"), NUMBER), "body": TEXT}
+    when["body_base64"] = TEXT
     done = schema(count=NUMBER, failed=array({"type": "object"}), failed_count=NUMBER)
     reasons = array(
         schema(reason=TEXT, similar=TEXT, count=NUMBER, letters=array({"type": "object"}))
     )
-    figures = {"total": NUMBER, "read": NUMBER, "groups": NUMBER, "truncated": FLAG}
+    figures = {
+        "total": NUMBER,
+        "read": NUMBER,
+        "matched": NUMBER,
+        "groups": NUMBER,
+        "truncated": FLAG,
+    }
     return [
         Route(
-            "GET", letters, list_letters, "Dead letters of the queue, by reason", (_BY, SCOPE),
+            "GET", letters, list_letters, "Dead letters of the queue, by reason",
+            (_BY, _MATCHING, SCOPE),
             answer=schema(**figures, reasons=reasons, **NODES),
         ),
         Route(
             "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again", (SCOPE,),
-            body=choice, body_max=LETTERS_BODY_BYTES, answer=done,
+            body=schema(**choice, **when), body_max=LETTERS_BODY_BYTES, answer=done,
         ),
         Route(
-            "POST", f"{letters}/drop", drop, "Delete dead letters", (SCOPE,), body=choice,
-            body_max=LETTERS_BODY_BYTES, answer=done,
+            "POST", f"{letters}/drop", drop, "Delete dead letters", (SCOPE,),
+            body=schema(**choice), body_max=LETTERS_BODY_BYTES, answer=done,
         ),
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.events.durations import BOUNDS_MS, Histogram, place_of
+from disque_tx.core.statistics.waits import BOUNDS_MS, Histogram, place_of
 
 
 class HistogramTests(SynchronousTestCase):

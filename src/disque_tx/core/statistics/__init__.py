@@ -1,0 +1,1 @@
+"""What happened to the jobs of busy queues over time: counts, waits, and their history."""

@@ -1,0 +1,119 @@
+"""What happened before: actions, notes, and the history of queues."""
+
+from __future__ import annotations
+
+from disque_tx.commands.base.audit import acted
+from disque_tx.commands.base.context import Command
+from disque_tx.commands.base.values import Value
+from disque_tx.commands.server.past import actions, actions_question, history_question
+from disque_tx.core.jobs.addrequest import AddRequest
+from tests.commands.desk import OK, UNIX_S, DeskCase
+
+
+class ActionsTests(DeskCase):
+    """The list of the last actions."""
+
+    def run_command(self, *argv: bytes) -> Value:
+        """The reply to a request, by the table of commands."""
+        command: Command = self.server.registry.by_name[argv[0]]
+        return self.call(command.run, *argv)
+
+    def rows(self, count: int = -1) -> list[list[bytes]]:
+        """What ACTIONS shows, without the times."""
+        found = self.call(actions, b"actions", b"%d" % count)
+        assert isinstance(found, list)
+        rows: list[list[bytes]] = []
+        for row in found:
+            assert isinstance(row, list)
+            rows.append([bytes(text) for text in row[1:] if isinstance(text, bytes)])
+        return rows
+
+    def test_who_and_what(self) -> None:
+        """An operator who finds a queue paused sees who did that, from where, and what was refused
+        before."""
+        self.client.name = b"ann"
+        self.run_command(b"pause", b"q", b"out")
+        self.run_command(b"qpolicy", b"set", b"*", b"retry", b"never")
+        refused, paused = self.rows()
+        self.assertEqual([b"pause", b"127.0.0.1:5001 (ann)", b"PAUSE q out", b""], paused)
+        self.assertEqual(b"QPOLICY set * retry never", refused[2])
+        self.assertTrue(refused[3].startswith(b"ERR "), refused[3])
+
+    def test_questions_are_none(self) -> None:
+        """What changes nothing is no action: it would hide those that matter."""
+        self.run_command(b"pause", b"q", b"state")
+        self.run_command(b"config", b"get", b"hz")
+        self.assertEqual([], self.rows())
+
+    def test_no_passwords(self) -> None:
+        """Whoever may read the list learns no password from it."""
+        self.run_command(b"config", b"set", b"requirepass", b"secret")
+        self.assertNotIn(b"secret", b" ".join(self.rows()[0]))
+
+    def test_note(self) -> None:
+        """A note stands among the actions with its time; a long one is refused, so that it is not
+        cut unnoticed."""
+        self.assertEqual(OK, self.run_command(b"note", b"deployed", b"4711"))
+        found = self.call(actions, b"actions")
+        assert isinstance(found, list)
+        (row,) = found
+        assert isinstance(row, list)
+        self.assertEqual([UNIX_S * 1000 + 183, b"note"], row[:2])
+        self.assertEqual(b"NOTE deployed 4711", row[3])
+        self.assert_refused(
+            b"ERR A note has at most 200 bytes", self.server.registry.by_name[b"note"].handler,
+            b"note", b"x" * 100, b"y" * 100,
+        )  # fmt: skip
+
+    def test_how_many(self) -> None:
+        """What ends jobs says how many, once that is known; parts of one long action are one."""
+        for _ in range(3):
+            self.node.add_job(self.client, AddRequest(b"q", b"x"))
+        self.run_flush()
+        acted(self.server, self.client, [b"REQUEUE", b"mail"], 500)
+        acted(self.server, self.client, [b"REQUEUE", b"mail"], 20)
+        acted(self.server, self.client, [b"REQUEUE", b"other"], 1)
+        found = self.call(actions, b"actions")
+        assert isinstance(found, list)
+        rows = [(row[3], row[5]) for row in found if isinstance(row, list)]
+        shown = [(b"REQUEUE other", 1), (b"REQUEUE mail", 520), (b"QFLUSH q", 3)]
+        self.assertEqual(shown, rows)
+
+    def run_flush(self) -> None:
+        """QFLUSH, to its end."""
+        self.server.registry.by_name[b"qflush"].run(self.server, self.client, [b"qflush", b"q"])
+        while self.client.blocked:
+            self.node.run_due()
+
+    def test_pages(self) -> None:
+        """Other nodes read the list a page at a time."""
+        for number in range(5):
+            self.run_command(b"note", b"%d" % number)
+        page = self.call(actions_question, b"ACTIONS", b"1", b"2")
+        assert isinstance(page, list)
+        found = [row[3] for row in page if isinstance(row, list)]
+        self.assertEqual([b"NOTE 3", b"NOTE 2"], found)
+        self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"0", b"501")
+        self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"-1", b"1")
+
+
+class HistoryTests(DeskCase):
+    """The question of other nodes."""
+
+    def test_rows(self) -> None:
+        """Each step has its numbers; a queue of which nothing is known has none."""
+        history = self.node.state.history
+        history.node.put(100, [3, 0, 0, 0], [3, 0, 5_000, 700])
+        row = b"100 3 0 0 0 3 0 5000 0 0 700"
+        self.assertEqual([row], self.call(history_question, b"HISTORY", b"10", b"90", b"100"))
+        self.assertEqual([], self.call(history_question, b"HISTORY", b"10", b"90", b"99"))
+        self.assertEqual([], self.call(history_question, b"HISTORY", b"10", b"0", b"9", b"q"))
+
+    def test_refused(self) -> None:
+        """A question costs its node little: it is about 500 steps at most, of a ring that there
+        is."""
+        for words in (
+            (b"10", b"0", b"500"), (b"11", b"0", b"1"), (b"10", b"-1", b"1"), (b"10", b"2", b"1"),
+            (b"10", b"x", b"1"),
+        ):  # fmt: skip
+            self.assert_refused(b"ERR syntax error", history_question, b"HISTORY", *words)

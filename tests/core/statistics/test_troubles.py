@@ -1,0 +1,61 @@
+"""Queues whose jobs fail."""
+
+from __future__ import annotations
+
+from disque_tx.core.redelivery.retries import BY_POLICY
+from disque_tx.core.statistics.troubles import TROUBLES_MAX
+from tests.core.bench import NodeCase
+
+
+class TroubleTests(NodeCase):
+    """One node."""
+
+    def fail_delivery(self, queue: bytes = b"q", reason: bytes = b"") -> bytes:
+        """A delivery fails; returns the ID of the job."""
+        self.add(queue, retry_s=300)
+        (job_id,) = self.get(queue)
+        self.node.enqueue([job_id], True, BY_POLICY, reason)
+        return job_id
+
+    def rows(self) -> list[tuple[bytes, int, int, bytes]]:
+        """What is told."""
+        found = self.node.state.troubles.recent(10)
+        return [(one.data, int(one.failed), int(one.timed_out), one.error) for one in found]
+
+    def test_failures(self) -> None:
+        """The queue with most failures is told first, with its latest error."""
+        self.fail_delivery(b"a", b"down")
+        for reason in (b"first", b"second", b""):
+            self.fail_delivery(b"b", reason)
+        self.assertEqual([(b"b", 3, 0, b"second"), (b"a", 1, 0, b"down")], self.rows())
+
+    def test_over(self) -> None:
+        """What failed more than a minute ago is of the past."""
+        self.fail_delivery()
+        self.pass_ms(40_000)
+        self.fail_delivery()
+        self.assertEqual(2, self.rows()[0][1])
+        self.pass_ms(35_000)
+        self.assertEqual(1, self.rows()[0][1])
+        self.pass_ms(40_000)
+        self.assertEqual([], self.rows())
+
+    def test_since(self) -> None:
+        """Trouble begins with the first failure, and again after a minute without any."""
+        self.fail_delivery()
+        began_us = self.wall_us
+        self.pass_ms(50_000)
+        self.fail_delivery()
+        self.assertEqual(began_us, self.node.state.troubles.recent(1)[0].since_us)
+        self.pass_ms(61_000)
+        self.fail_delivery()
+        self.assertEqual(self.wall_us, self.node.state.troubles.recent(1)[0].since_us)
+
+    def test_bounded(self) -> None:
+        """Of however many queues 1,000 are remembered; those that failed long ago make room."""
+        for number in range(TROUBLES_MAX + 5):
+            self.fail_delivery(b"%d" % number)
+        self.assertEqual(TROUBLES_MAX, len(self.node.state.troubles.recent(1 << 20)))
+        self.pass_ms(61_000)
+        self.fail_delivery(b"new")
+        self.assertEqual([(b"new", 1, 0, b"")], self.rows())

@@ -1,0 +1,115 @@
+"""What a job asks for, as people read it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zlib
+from base64 import b64encode
+from typing import Any
+
+import attrs
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.protocols.http.api.jobs.arguments import BODY_BYTES_MAX, read
+from disque_tx.worker.settling.deadletters import Letter
+from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
+
+
+def kombu(body: bytes, kind: str = "application/json") -> bytes:
+    """A message of Celery, as kombu writes it."""
+    message = {
+        "body": b64encode(body).decode(), "content-encoding": "utf-8", "content-type": kind,
+        "headers": {"task": "shop.pay", "id": "4711", "retries": 2},
+        "properties": {"body_encoding": "base64", "delivery_tag": "x", "delivery_info": {}},
+    }  # fmt: skip
+    return json.dumps(message).encode()
+
+
+class Bomb:
+    """What must never be read as a pickle."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (exec, ("raise SystemExit('a pickle was run')",))
+
+
+class EnvelopeTests(SynchronousTestCase):
+    """The envelopes of task queues."""
+
+    def call(self, body: bytes) -> tuple[Any, ...]:
+        """Envelope, task, arguments."""
+        found = read(body)
+        return tuple(found.get(name) for name in ("envelope", "task", "args", "kwargs"))
+
+    def test_celery(self) -> None:
+        """Celery puts the task into headers, and the arguments into a body of Base64."""
+        body = kombu(json.dumps([[4711], {"currency": "EUR"}, {"callbacks": None}]).encode())
+        expected = ("celery", "shop.pay", [4711], {"currency": "EUR"})
+        self.assertEqual(expected, self.call(body))
+        self.assertEqual({"id": "4711", "retries": 2}, read(body)["options"])
+
+    def test_others(self) -> None:
+        """dramatiq, Django and the workers of Disque name theirs in other ways."""
+        call = {"args": [1], "kwargs": {"a": 2}}
+        for envelope, values in (
+            ("dramatiq", {"actor_name": "pay", "message_id": "x", "queue_name": "q", **call}),
+            ("django", {"task": "pay", "backend": "default", "status": "READY", **call}),
+            ("task", {"task": "pay", **call}),
+        ):  # fmt: skip
+            body = json.dumps(values).encode()
+            self.assertEqual((envelope, "pay", [1], {"a": 2}), self.call(body))
+
+    def test_dead_letter(self) -> None:
+        """Of a dead letter one wants to know what its job was."""
+        dead = attrs.evolve(Letter.decoded(letter("down")), body=b'{"task": "pay", "args": [1]}')
+        self.assertEqual(("task", "pay", [1], {}), self.call(dead.encoded()))
+
+    def test_pickle(self) -> None:
+        """A pickle is listed and never run, compressed as RQ does it, within Celery, or alone."""
+        data = pickle.dumps(Bomb())
+        for body in (data, zlib.compress(data)):
+            found = read(body)
+            self.assertEqual("pickle", found["envelope"])
+            self.assertTrue(any("SystemExit" in one for one in found["opcodes"]), found)
+            self.assertIn("REDUCE", found["opcodes"])
+        found = read(kombu(data, "application/x-python-serialize"))
+        self.assertEqual(("celery", "shop.pay"), (found["envelope"], found["task"]))
+        self.assertIn("REDUCE", found["opcodes"])
+
+    def test_hostile(self) -> None:
+        """Whatever a body is, it is read in no time, or not at all."""
+        many = pickle.dumps(list(range(10_000)))
+        self.assertLess(len(read(many)["opcodes"]), 400)
+        self.assertEqual("(damaged from here on)", read(b"\x80\x04\x8c\xff")["opcodes"][-1])
+        bomb = zlib.compress(b"\x80\x04" + bytes(50_000_000))
+        self.assertLess(len(read(bomb)["opcodes"]), 400)
+        for body in (
+            b"", b"\x78nonsense", b"plain", b"[" * 60_000, b'"text"', b"[1]", b'{"a": 1}',
+            b'{"headers": {}, "properties": {}}', b'{"task": 1}', b'{"version": 2}',
+            b'{"headers": {"task": "t"}, "properties": {"body_encoding": "base64"}, "body": "!"}',
+        ):  # fmt: skip
+            self.assertIn(read(body)["envelope"], ("none", "json", "celery"), body)
+
+
+class RouteTests(SlicedCase):
+    """The operation."""
+
+    def place(self, body: bytes) -> str:
+        """Of a job with this body."""
+        self.call(b"ADDJOB", b"q", body, b"0")
+        ((job),) = self.slow("GET", "/api/v1/queues/q/peek?from=newest").json["jobs"][:1]
+        return f"{job['url']}/arguments"
+
+    def test_read(self) -> None:
+        """Task and arguments of a job that is there."""
+        answer = self.slow("GET", self.place(b'{"task": "pay", "args": [1]}')).json
+        self.assertEqual(
+            ("task", "pay", [1]), tuple(answer[n] for n in ("envelope", "task", "args"))
+        )
+        gone = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1".replace("/", "%2F").replace("+", "%2B")
+        self.problem(404, "NOJOB", self.slow("GET", f"/api/v1/jobs/{gone}/arguments"))
+
+    def test_long(self) -> None:
+        """A body that is too long is not read."""
+        body = b'{"task": "pay", "args": ["%s"]}' % (b"x" * BODY_BYTES_MAX)
+        self.assertEqual({"envelope": "none"}, self.slow("GET", self.place(body)).json)
