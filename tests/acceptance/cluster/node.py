@@ -141,14 +141,14 @@ class Node(Daemon):
         shown = self.show(job_id)
         return shown["state"].decode() if shown else ""
 
-    def info(self, section: str) -> dict[str, str]:
+    def figures(self, section: str) -> dict[str, str]:
         """The fields of one section of INFO."""
         lines = self.call("INFO", section).decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def jobs(self) -> int:
         """The number of jobs on the node, including those that are only acknowledgements."""
-        return int(self.info("jobs")["registered_jobs"])
+        return int(self.figures("jobs")["registered_jobs"])
 
     def table(self) -> dict[str, tuple[set[str], bool]]:
         """Node ID → its flags and whether there is a link, from CLUSTER NODES."""

@@ -21,7 +21,7 @@ class EvacuationTests(FleetTestCase):
 
     def left(self, node: Node) -> int:
         """How many jobs a node still has to get rid of."""
-        return int(node.info("copies")["evacuation_left"])
+        return int(node.figures("copies")["evacuation_left"])
 
     def evacuate(self, node: Node) -> None:
         """Have a node give its jobs away, and wait until it is empty."""
@@ -117,6 +117,6 @@ class EvacuationTests(FleetTestCase):
         jobs = [node.add(self.queue, retry=3600, replicate=1) for _ in range(3_000)]
         node.call("CLUSTER", "LEAVING", "yes", "EVACUATE")
         node.call("CLUSTER", "LEAVING", "no")
-        self.assertEqual("no", node.info("copies")["evacuating"])
+        self.assertEqual("no", node.figures("copies")["evacuating"])
         self.fleet.wait_until_agreed()
         self.assertEqual(sorted(jobs), self.take_all(self.queue, 3_000))

@@ -26,7 +26,7 @@ _EMPTY_US: Final = 6_000_000
 def evacuated(number: int) -> Callable[[Targets, Random], End | None]:
     """The fault: ``number`` machines give their jobs away at once, if all have been up for a while,
     and enough stay. Originals cannot do that. When one is empty it is gone, and its disk; later an
-    empty one with another ID comes in its place. What is not empty at the end of the fault stays."""
+    empty one with another ID comes in its place. What is not empty when the fault ends stays."""
 
     def begin(targets: Targets, random: Random) -> End | None:
         staying = [m for m in targets.machines if m.process is not None and not _leaves(m.process)]
