@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,7 +37,7 @@ class BatchLog:
         # Spark and Arrow name the same store differently.
         system, self._root = opened(resolved(checkpoint.replace("s3a://", "s3://", 1)))
         self._system = system
-        self._cache: dict[str, Offset] = {}
+        self._cache: OrderedDict[str, Offset] = OrderedDict()
 
     def write(self, offset: Offset, before: Mapping[str, Any], size: int = 0) -> dict[str, Any]:
         """Keep the IDs of a batch; returns what Spark is to store. ``before``: the same of the
@@ -104,7 +105,7 @@ class BatchLog:
     def _remember(self, file: str, offset: Offset) -> None:
         self._cache[file] = offset
         while len(self._cache) > _CACHED:
-            del self._cache[next(iter(self._cache))]
+            self._cache.popitem(last=False)
 
     def _remove(self, folder: str, but: set[str | None]) -> None:
         for name in self._names(folder):

@@ -3,6 +3,7 @@ has kept it, whether or not anybody looked."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, Final
 
 import attrs
@@ -67,7 +68,7 @@ class _Sample:
         self.steps: set[int] = set()
         self._sums = dict.fromkeys(HISTORY_NUMBERS[:HISTORY_COUNTS], 0)
         # Levels of the nodes, of which the greatest of these steps counts.
-        self._levels: dict[bytes, dict[str, int]] = {}
+        self._levels: dict[bytes, dict[str, int]] = OrderedDict()
         self._median = 0
 
     def add(self, node: bytes, step: int, numbers: list[int]) -> None:
@@ -91,11 +92,15 @@ class _Sample:
         return max(of, default=0) if name in (_WAITS[1], "oldest_ms") else sum(of)
 
 
+#: Scope, name of the queue, and span.
+_Key = tuple[bytes, bytes | None, str]
+
+
 class Histories:
     """Asks the nodes, for one listener."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bytes, bytes | None, str], tuple[float, dict[str, Any]]] = {}
+        self._kept: OrderedDict[_Key, tuple[float, dict[str, Any]]] = OrderedDict()
 
     async def show(self, exchange: Exchange) -> dict[str, Any]:
         """The samples of a span, oldest first, and what happened in it besides."""
@@ -108,7 +113,7 @@ class Histories:
         answer = await self._ask(exchange, name, _SPANS[span], int(now_s))
         self._kept[key] = now_s, answer
         if len(self._kept) > _KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
+            self._kept.popitem(last=False)
         return answer
 
     async def _ask(
