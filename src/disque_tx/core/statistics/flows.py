@@ -1,7 +1,7 @@
 """What happens to the jobs of each queue, counted since the last sample of the history.
 
-The queues are those that were busy lately, and no more than :data:`FLOWS_MAX`; the flow of the
-whole node counts the jobs of all queues.
+The queues are those that were busy lately, and no more than :data:`FLOWS_MAX`; the others are
+counted together.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.base.table import Table
 from disque_tx.core.statistics.waits import Histogram
 from disque_tx.messages.records import Keyed
 
 #: Queues that are counted at the same time; each takes less than a kilobyte.
 FLOWS_MAX: Final = 1_000
+#: Longer than any name of a queue, so no queue has it.
+_NO_QUEUE: Final = b"-" * (QUEUE_BYTES_MAX + 1)
 
 
 class Flow(Keyed):
@@ -46,60 +49,51 @@ class Flow(Keyed):
 
 
 class Flows:
-    """``active``: whether anything is counted. ``node``: of all queues. ``table``: of those that
-    are counted, by name."""
+    """``active``: whether anything is counted. ``table``: of queues, by name; ``others``: of all
+    that are too many for that."""
 
     def __init__(self) -> None:
         self.active: bool = True
-        self.node: Flow = Flow(b"")
+        self.others: Flow = Flow(_NO_QUEUE)
         self.table: Table[Flow] = Table()
         # The one found last: much of what happens to a job happens in a row, and jobs of one queue
         # share the object of its name.
         self._name: bytes | None = None
-        self._last: Flow | None = None
+        self._last: Flow = self.others
 
     def added(self, name: bytes) -> None:
         """A job was added."""
         if self.active:
-            self.node.added += 1
             flow = self._of(name)
-            if flow is not None:
-                flow.added += 1
+            flow.added += 1
 
     def delivered(self, name: bytes, waited_ms: i64) -> None:
         """A job went to a client."""
         if self.active:
-            self.node.delivered += 1
-            self.node.waits.add(waited_ms)
             flow = self._of(name)
-            if flow is not None:
-                flow.delivered += 1
-                flow.waits.add(waited_ms)
+            flow.delivered += 1
+            flow.waits.add(waited_ms)
 
     def acked(self, name: bytes) -> None:
         """A job was acknowledged by a client."""
         if self.active:
-            self.node.acked += 1
             flow = self._of(name)
-            if flow is not None:
-                flow.acked += 1
+            flow.acked += 1
 
     def failed(self, name: bytes) -> None:
         """A delivery failed."""
         if self.active:
-            self.node.failed += 1
             flow = self._of(name)
-            if flow is not None:
-                flow.failed += 1
+            flow.failed += 1
 
-    def _of(self, name: bytes) -> Flow | None:
+    def _of(self, name: bytes) -> Flow:
         last = self._last
-        if last is not None and (name is self._name or last.data == name):
+        if name is self._name or last.data == name:
             return last
         flow = self.table.get(name)
         if flow is None:
             if self.table.count >= FLOWS_MAX:
-                return None
+                return self.others
             flow = Flow(name)
             self.table.put(flow)
         self._name, self._last = name, flow
@@ -107,11 +101,11 @@ class Flows:
 
     def discard(self, flow: Flow) -> None:
         """Count a queue no longer, until something happens in it again."""
-        self._name = self._last = None
+        self._name, self._last = None, self.others
         self.table.remove(flow)
 
     def clear(self) -> None:
         """Forget everything."""
-        self._name = self._last = None
+        self._name, self._last = None, self.others
         self.table.clear()
-        self.node = Flow(b"")
+        self.others.take()

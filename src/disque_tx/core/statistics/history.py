@@ -61,6 +61,11 @@ class History(Part):
         self._slot: i64 = _NO_SLOT
         self._ended: i64 = 0
         self._pending: list[Flow] = []
+        # Of the node, at the end of the step: what happened, as far as it has been added up, and
+        # its levels.
+        self._summing = False
+        self._sums: list[int] = []
+        self._levels: list[int] = []
         # While there are too many busy queues: those sampled so far, and their events.
         self._crowded = False
         self._seen: list[Flow] = []
@@ -78,6 +83,7 @@ class History(Part):
         if not wanted:
             self._flows.clear()
             self._pending.clear()
+            self._summing = False
             self._forget_ranks()
             self.records.clear()
             self.size = 0
@@ -102,8 +108,8 @@ class History(Part):
             self._begin(slot)
         for _ in range(min(limit, len(self._pending))):
             self._take(self._pending.pop())
-        if self._crowded and not self._pending:
-            self._give_way()
+        if self._summing and not self._pending:
+            self._sampled()
         self._sweep()
 
     def _begin(self, slot: i64) -> None:
@@ -114,8 +120,25 @@ class History(Part):
         oldest_ms = max(0, int(self._queues.longest_wait_ms(self._turn.now_ms)))
         queued, in_flight = int(self._totals.queued), int(self._totals.in_flight)
         levels = [queued, in_flight, oldest_ms, int(self._memory.used)]
-        self.node.put(self._ended, self._flows.node.take(), levels)
+        self._levels = levels
+        self._sums = self._flows.others.take()
+        self._summing = True
         self.unsaved = True
+
+    def _add(self, counts: list[int]) -> None:
+        """Count what happened in one queue for the node."""
+        sums = self._sums
+        if len(sums) < len(counts):
+            sums += [0] * (len(counts) - len(sums))
+        for place, count in enumerate(counts):
+            sums[place] += count
+
+    def _sampled(self) -> None:
+        """All queues were sampled."""
+        self._summing = False
+        self.node.put(self._ended, self._sums, self._levels)
+        if self._crowded:
+            self._give_way()
 
     def _take(self, flow: Flow) -> None:
         name, counts = flow.data, flow.take()
@@ -132,6 +155,8 @@ class History(Part):
         if tally is not None:
             in_flight = tally.in_flight
         events = sum(counts[:COUNTS])
+        if events:
+            self._add(counts)
         record = self.records.get(name)
         if record is None:
             record = Record(name)
