@@ -37,7 +37,6 @@ from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.keepermap import KeeperMap
-from disque_tx.core.leaving.confirmations import Confirmations
 from disque_tx.core.leaving.evacuation import Evacuation
 from disque_tx.core.leaving.giving import Giving
 from disque_tx.core.leaving.takeovers import Takeovers
@@ -81,14 +80,10 @@ from tests.mutants.healplants import (
     one_only,
 )
 from tests.mutants.leaveplants import (
-    answers_while_leaving,
-    backoff_at_once,
     delay_at_once,
     ignored,
     kept_too,
     leaving_is_alive,
-    quiet,
-    unconfirmed,
 )
 from tests.mutants.plants import (
     answer_at_once,
@@ -907,15 +902,6 @@ MUTANTS: Final = [
         ("losses", "one_lost"),
     ),
     Mutant(
-        "leaving-unconfirmed",
-        "a leaving node drops copies that nobody has confirmed",
-        Confirmations,
-        "ask",
-        unconfirmed,
-        "NothingLost",
-        ("evacuations-and-more", "one_evacuated"),
-    ),
-    Mutant(
         "leaving-alive",
         "a node that leaves counts as a holder that stays",
         LostNodes,
@@ -923,15 +909,6 @@ MUTANTS: Final = [
         leaving_is_alive,
         "EmptiedNodes",
         ("evacuations", "one_evacuated"),
-    ),
-    Mutant(
-        "leaving-rely",
-        "two nodes that leave rely on each other's copies",
-        Takeovers,
-        "asked",
-        answers_while_leaving,
-        "NothingLost",
-        ("evacuations", "two_evacuated"),
     ),
     Mutant(
         "empty-with-acks",
@@ -961,30 +938,12 @@ MUTANTS: Final = [
         ("evacuations", "one_evacuated"),
     ),
     Mutant(
-        "backoff-over",
-        "a backoff that is handed over is over at once",
-        Takeovers,
-        "wait",
-        backoff_at_once,
-        "BackoffRespected",
-        ("evacuations-and-more", "one_evacuated"),
-    ),
-    Mutant(
         "once-twice",
         "a delayed job with RETRY 0 that moves stays here as well",
         Giving,
         "delayed_once",
         kept_too,
         "AtMostOnce",
-        ("evacuations", "one_evacuated"),
-    ),
-    Mutant(
-        "dropped-quietly",
-        "the other holders are not told of a copy that was dropped",
-        Confirmations,
-        "_release",
-        quiet,
-        "",
         ("evacuations", "one_evacuated"),
     ),
     Mutant(

@@ -6,22 +6,8 @@ from typing import Any
 
 from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, ALIVE
 from disque_tx.core.jobs.job import DELAYED
-from disque_tx.messages.handover import BACKOFF, DELAY
-from disque_tx.messages.nodes import LEAVING
+from disque_tx.messages.handover import DELAY
 from disque_tx.messages.records import ACKED
-
-
-def unconfirmed(right: Any) -> Any:
-    """A copy is dropped as soon as the others are asked."""
-
-    def ask(self: Any, job: Any, *rest: Any) -> None:
-        right(self, job, *rest)
-        asked = self.pending.get(job.id)
-        if asked is not None:
-            self._end(asked)
-            self._release(asked)
-
-    return ask
 
 
 def leaving_is_alive(right: Any) -> Any:
@@ -32,19 +18,6 @@ def leaving_is_alive(right: Any) -> Any:
         return ALIVE if found == ABOUT_TO_LEAVE else found
 
     return status
-
-
-def answers_while_leaving(right: Any) -> Any:
-    """A node that leaves itself confirms copies to others that leave."""
-
-    def asked(self: Any, sender: Any, message: Any) -> None:
-        myself = self._membership.myself
-        leaving = myself.flags & LEAVING
-        myself.flags &= ~LEAVING
-        right(self, sender, message)
-        myself.flags |= leaving
-
-    return asked
 
 
 def ignored(what: str) -> Any:
@@ -61,20 +34,13 @@ def ignored(what: str) -> Any:
     return plant
 
 
-def at_once(what: int) -> Any:
-    """What another node is to wait for is over at once."""
+def delay_at_once(right: Any) -> Any:
+    """The DELAY that another node is to wait for is over at once."""
 
-    def plant(right: Any) -> Any:
-        def wait(self: Any, job: Any, asked: int, due_ms: int) -> None:
-            right(self, job, asked, self._turn.now_ms + 1 if asked == what else due_ms)
+    def wait(self: Any, job: Any, what: int, due_ms: int) -> None:
+        right(self, job, what, self._turn.now_ms + 1 if what == DELAY else due_ms)
 
-        return wait
-
-    return plant
-
-
-delay_at_once = at_once(DELAY)
-backoff_at_once = at_once(BACKOFF)
+    return wait
 
 
 def kept_too(right: Any) -> Any:
@@ -88,13 +54,3 @@ def kept_too(right: Any) -> Any:
         self._jobs.discard = discard
 
     return delayed_once
-
-
-def quiet(right: Any) -> Any:
-    """The other holders do not get to know that a copy was dropped."""
-
-    def release(self: Any, asked: Any) -> None:
-        right(self, asked)
-        self._dropped.clear()
-
-    return release
