@@ -65,6 +65,21 @@ class QueuedTests(LeaveCase):
             self.pass_ms(1_000)
             self.assertEqual(20, sum(self.length(at) for at in (1, 2, 3)))
 
+    def test_lost_on_the_way(self) -> None:
+        """A job that did not arrive where it was sent is queued here again, and sent again: it does
+        not wait for its RETRY."""
+        job_id = self.add_job(0, replicate=1, retry_s=3_600)
+        for at in (1, 2, 3):
+            self.hold_back(0, at, True)
+        self.evacuate(0)
+        self.pass_ms(1_000)
+        self.assertEqual(0, self.length(0))
+        for at in (1, 2, 3):
+            self.hold_back(0, at, False)
+        self.until_empty(0)
+        self.assertEqual(1, sum(self.length(at) for at in (1, 2, 3)))
+        self.assertNotIn(0, self.holders(job_id))
+
     def test_where_clients_wait(self) -> None:
         """A client that waits at another node gets a job of the leaving node at once."""
         client = self.wait(2)

@@ -16,10 +16,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.adding.replication import life_s
+from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import LOADED, NOWHERE, Job
 from disque_tx.core.leaving.takeovers import Takeovers
 from disque_tx.core.queues.endings import MOVED
 from disque_tx.core.state.state import State
+from disque_tx.messages import events
 from disque_tx.messages.bus import JobCopy
 from disque_tx.messages.bustypes import CAN_HAND_OVER
 from disque_tx.messages.handover import (
@@ -60,12 +62,14 @@ class Confirmation:
 
 class Confirmations:
     """``pending``: those under way, by job ID, in the order in which they were asked; ``size``:
-    bytes of their bodies. ``number``: of the evacuation. ``walk``: of the table that is under way;
+    bytes of their bodies. ``moved``: by job ID, the node to whose queue it was sent, and which has
+    not confirmed it yet. ``number``: of the evacuation. ``walk``: of the table that is under way;
     ``released``: copies dropped, and ``released_in_walk``: those of jobs asked about in it."""
 
-    def __init__(self, state: State, takeovers: Takeovers) -> None:
+    def __init__(self, state: State, takeovers: Takeovers, delivery: Delivery) -> None:
         self.pending: OrderedDict[bytes, Confirmation] = OrderedDict()
         self.size: i64 = 0
+        self.moved: dict[bytes, bytes] = {}
         self.number: i64 = 0
         self.walk: i64 = 0
         self.released: i64 = 0
@@ -76,6 +80,7 @@ class Confirmations:
         self._endings = state.endings
         self._membership = state.membership
         self._takeovers = takeovers
+        self._delivery = delivery
         # What goes out at the end of the turn, by node ID.
         self._asked: dict[bytes, list[HandoverEntry]] = {}
         self._dropped: dict[bytes, list[HandoverEntry]] = {}
@@ -89,6 +94,7 @@ class Confirmations:
     def clear(self) -> None:
         """Nothing is under way any more."""
         self.pending.clear()
+        self.moved.clear()
         self.size = 0
         self._asked.clear()
         self._dropped.clear()
@@ -162,6 +168,8 @@ class Confirmations:
 
     def _confirmed(self, asked: Confirmation, sender: NodeEntry) -> None:
         asked.missing.discard(sender.id)
+        if self.moved.get(asked.job.id) == sender.id:
+            del self.moved[asked.job.id]
         if not asked.missing:
             self._end(asked)
             self._release(asked)
@@ -172,7 +180,12 @@ class Confirmations:
         job = asked.job
         if self._jobs.get(job.id) is job and job.state == ACTIVE:
             self._takeovers.remove_holder(job, sender.id)
-            if asked.successor == sender.id:
+            if self.moved.get(job.id) == sender.id:
+                # It did not arrive there.
+                del self.moved[job.id]
+                if job.place == NOWHERE:
+                    self._delivery.enqueue_counted(job, events.BY_PEER)
+            elif asked.successor == sender.id:
                 self._takeovers.wait(job, asked.what, asked.due_ms)
 
     def _end(self, asked: Confirmation) -> None:
@@ -187,6 +200,7 @@ class Confirmations:
         if job.place != NOWHERE and job.place != LOADED:
             return
         self.count(asked.walk)
+        self.moved.pop(job.id, None)
         self._endings.will_end(job, MOVED)
         mine = self._membership.myself.id
         for node_id in job.nodes:

@@ -74,7 +74,7 @@ class Evacuation(Part):
         self.automatic: bool = False
         self.obstacle: str = NOTHING
         self.healing = healing
-        self.confirmations = Confirmations(state, takeovers)
+        self.confirmations = Confirmations(state, takeovers, delivery)
         self._turn = state.turn
         self._jobs = state.jobs
         self._membership = state.membership

@@ -83,6 +83,8 @@ class Giving:
         if moved.retry_s == 0:
             self._confirmations.count()
             return
+        if receiver is not None:
+            self._confirmations.moved[moved.id] = receiver.id
         holders = self.moving.confirming(moved, receiver)
         if holders:
             self._confirmations.ask(moved, holders)
@@ -113,7 +115,7 @@ class Giving:
         """A job that is not in a queue here: others have it, or are to have it."""
         if self._is_busy(job):
             return
-        successor: NodeEntry | None = None
+        successor = self._received(job)
         what: i64 = KEEP
         due_ms: i64 = 0
         if job.place == DELAYED or job.place == BACKOFF:
@@ -130,9 +132,19 @@ class Giving:
             self.lacking += 1
             return
         self.asked += 1
-        if successor is not None:
+        if what != KEEP and successor is not None:
             self._hand_over(job, successor, due_ms)
         self._confirmations.ask(job, holders, what, due_ms)
+
+    def _received(self, job: Job) -> NodeEntry | None:
+        """The node that the job was sent to, if it has not confirmed that and can be asked."""
+        moved = self._confirmations.moved
+        receiver = moved.get(job.id) if moved else None
+        if receiver is not None:
+            for entry in self.moving.holders(job):
+                if entry.id == receiver:
+                    return entry
+        return None
 
     def _is_busy(self, job: Job) -> bool:
         """Whether something else is being done with the job, or will be soon."""
