@@ -40,6 +40,9 @@ class Connection:
         self.waiting.append(Deferred())
         return self.waiting[-1]
 
+    def acted(self, jobs: int, *words: bytes) -> None:
+        """The protocol changes nothing but by adding jobs."""
+
     def rename(self, name: bytes) -> None:
         """The protocol names no client."""
 

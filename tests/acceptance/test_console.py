@@ -66,6 +66,7 @@ class PageTests(PageCase):
         """Jobs that are delayed or in the hands of a worker are found on the page of their queue,
         and when they will be queued."""
         self.go("queues/mail", "Not queued")
+        self.page.wait_for_text("No policy")  # everything is in its place
         self.page.click("Not queued")
         self.page.wait("document.querySelectorAll('main table tbody tr').length >= 3")
         self.page.wait_for_text("queued in 9 min")

@@ -60,7 +60,7 @@ ENTRIES: Final = (
     Topic("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
     Topic("server", "SLOWLOG RESET", (), "Forget the slow commands"),
     Topic("server", "ACTIONS", ("[count]",), "Show who changed what lately"),
-    Topic("server", "NOTE", ("word [word ...]",), "Mark this moment in charts, such as a deploy"),
+    Topic("server", "NOTE", ("word", "[word ...]"), "Mark this moment in charts, such as a deploy"),
     Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
     Topic("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
     Topic("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),
@@ -94,7 +94,7 @@ ENTRIES: Final = (
     Topic(
         "cluster",
         "CLUSTER LEAVING",
-        ("[yes [EVACUATE]|no]",),
+        ("[yes|no [EVACUATE]]",),
         "Show or set whether this node is leaving, and gives its jobs away",
     ),
     Topic("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.statistics.waits import BOUNDS_MS, quantile_ms
+from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.records import Keyed
 
 #: Seconds from a point to the next one, by ring; and how many points a ring has at most: an hour, a
@@ -90,7 +91,7 @@ class Ring:
             p50_ms, p99_ms = quantile_ms(waits, 0.5), quantile_ms(waits, 0.99)
         queued, in_flight, oldest_ms, memory = levels
         numbers = [*self._sums, queued, in_flight, oldest_ms, round(p50_ms), round(p99_ms), memory]
-        words = [int(slot) >> 16, int(slot) & 0xFFFF, *[packed(number) for number in numbers]]
+        words = [int(slot) >> 16, int(slot) & U16_MAX, *[packed(number) for number in numbers]]
         self.points.extend(words)
         self.trim(slot)
 

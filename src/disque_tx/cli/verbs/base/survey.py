@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -143,7 +144,7 @@ def whole_survey(members: Members, addresses: Iterable[str], discover: bool = Tr
     return attrs.evolve(known, failures=failures)
 
 
-def _asked(node: Disque, *words: str) -> list[list[Any]]:
+def _asked(node: Disque, *words: bytes | str) -> list[list[Any]]:
     """What each node of the cluster answers to a question; nothing if this one does not know it."""
     try:
         reply = fields(node.execute("ASK", "CLUSTER", *words))
@@ -166,7 +167,9 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
         return (), frozenset()
     timed = any(_ALERT in each for each in settings)
     names = [row.name for row in page.queues]
-    usual = usual_waits(len(names), _asked(node, "USUAL", *names) if names else [])
+    usual = usual_waits(
+        len(names), _asked(node, "USUAL", *map(os.fsencode, names)) if names else []
+    )
     queues = tuple(
         QueueFacts(
             row.name,
