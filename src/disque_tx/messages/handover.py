@@ -31,6 +31,7 @@ BACKOFF: Final = 2  # also: it holds the job back for the rest of its backoff
 # What is answered.
 NOT_HELD: Final = 0
 HELD: Final = 1
+READY: Final = 2  # held, and in a queue there, in flight, or waiting for its time
 
 
 @mypyc_attr(acyclic=True)

@@ -80,6 +80,33 @@ class QueuedTests(LeaveCase):
         self.assertEqual(1, sum(self.length(at) for at in (1, 2, 3)))
         self.assertNotIn(0, self.holders(job_id))
 
+    def test_copy_without_a_place_in_the_queue(self) -> None:
+        """Neither does one of which only a copy arrived there: the node that was to have it in its
+        queue says that it has not."""
+        job_id = self.add_job(0, replicate=4, retry_s=3_600)
+        self.hold_back(0, 1, True)
+        self.hold_back(0, 2, True)
+        self.hold_back(0, 3, True)
+        self.evacuate(0)
+        self.pass_ms(1_000)
+        for at in (1, 2, 3):
+            self.hold_back(0, at, False)
+        self.until_empty(0)
+        self.assertEqual(3, len(self.holders(job_id)))
+        self.assertEqual(1, sum(self.length(at) for at in (1, 2, 3)))
+
+    def test_given_on_at_once(self) -> None:
+        """A job that a client took where it had just come is not queued once more."""
+        self.add(0, count=3, retry_s=3_600)
+        self.evacuate(0)
+        taken = 0
+        for _ in range(10):
+            self.pass_ms(100)
+            taken += sum(self.take(at, 10) for at in (1, 2, 3))
+        self.until_empty(0)
+        taken += sum(self.take(at, 10) for at in (1, 2, 3))
+        self.assertEqual(3, taken)
+
     def test_where_clients_wait(self) -> None:
         """A client that waits at another node gets a job of the leaving node at once."""
         client = self.wait(2)

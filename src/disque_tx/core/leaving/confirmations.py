@@ -26,8 +26,9 @@ from disque_tx.messages.bus import JobCopy
 from disque_tx.messages.bustypes import CAN_HAND_OVER
 from disque_tx.messages.handover import (
     ENTRIES_MAX,
-    HELD,
     KEEP,
+    NOT_HELD,
+    READY,
     RELEASE,
     HandoverEntry,
     HandoverMessage,
@@ -43,33 +44,45 @@ PENDING_MAX: Final = 10_000
 PENDING_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
+#: What is promised besides DELAY and BACKOFF: that the job is in the queue there.
+QUEUE: Final = -1
+
+
+class Promise:
+    """``receiver``: the node that is to do something with a job: to have it in its queue, or to
+    wait for the end of a DELAY or backoff (``what``) until ``due_ms``."""
+
+    __slots__ = ("due_ms", "receiver", "what")
+
+    def __init__(self, receiver: bytes, what: i64, due_ms: i64 = 0) -> None:
+        self.receiver: bytes = receiver
+        self.what: i64 = what
+        self.due_ms: i64 = due_ms
+
+
 class Confirmation:
     """A job whose other holders were asked. ``missing``: IDs of those that did not confirm yet.
-    ``successor``: the one that also takes over what the job waits for: ``what``, until ``due_ms``.
     ``walk``: of the table, in which it was asked."""
 
-    __slots__ = ("asked_ms", "due_ms", "job", "missing", "successor", "walk", "what")
+    __slots__ = ("asked_ms", "job", "missing", "walk")
 
     def __init__(self, job: Job, asked_ms: i64, walk: i64) -> None:
         self.job: Job = job
         self.missing: set[bytes] = set()
-        self.successor: bytes = b""
-        self.what: i64 = KEEP
-        self.due_ms: i64 = 0
         self.asked_ms: i64 = asked_ms
         self.walk: i64 = walk
 
 
 class Confirmations:
     """``pending``: those under way, by job ID, in the order in which they were asked; ``size``:
-    bytes of their bodies. ``moved``: by job ID, the node to whose queue it was sent, and which has
-    not confirmed it yet. ``number``: of the evacuation. ``walk``: of the table that is under way;
+    bytes of their bodies. ``promises``: what other nodes are to do with jobs and have not confirmed
+    yet, by job ID. ``number``: of the evacuation. ``walk``: of the table that is under way;
     ``released``: copies dropped, and ``released_in_walk``: those of jobs asked about in it."""
 
     def __init__(self, state: State, takeovers: Takeovers, delivery: Delivery) -> None:
         self.pending: OrderedDict[bytes, Confirmation] = OrderedDict()
         self.size: i64 = 0
-        self.moved: dict[bytes, bytes] = {}
+        self.promises: dict[bytes, Promise] = {}
         self.number: i64 = 0
         self.walk: i64 = 0
         self.released: i64 = 0
@@ -94,7 +107,7 @@ class Confirmations:
     def clear(self) -> None:
         """Nothing is under way any more."""
         self.pending.clear()
-        self.moved.clear()
+        self.promises.clear()
         self.size = 0
         self._asked.clear()
         self._dropped.clear()
@@ -109,21 +122,21 @@ class Confirmations:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def ask(self, job: Job, holders: list[NodeEntry], what: i64 = KEEP, due_ms: i64 = 0) -> None:
-        """Ask these holders; the first one is to take over what the job waits for."""
+    def ask(self, job: Job, holders: list[NodeEntry]) -> None:
+        """Ask these holders; and the one that is to wait in the place of this node, to do so."""
         asked = Confirmation(job, self._turn.now_ms, self.walk)
-        asked.what = what
-        asked.due_ms = due_ms
-        asked.successor = holders[0].id
+        promise = self.promises.get(job.id)
         for entry in holders:
             link = entry.link
             if link is None:
                 continue
             asked.missing.add(entry.id)
             if link.features & CAN_HAND_OVER:
-                mine = what if entry is holders[0] else KEEP
-                left_ms = max(0, due_ms - self._turn.now_ms) if mine != KEEP else 0
-                self._asked.setdefault(entry.id, []).append(HandoverEntry(job.id, mine, left_ms))
+                question = HandoverEntry(job.id, KEEP)
+                if promise is not None and promise.receiver == entry.id and promise.what != QUEUE:
+                    question.what = promise.what
+                    question.left_ms = max(0, promise.due_ms - self._turn.now_ms)
+                self._asked.setdefault(entry.id, []).append(question)
             else:
                 self._peers.copy(entry.id, JobCopy(job, life_s(job, self._turn.now_ms)), 0)
         if job.id not in self.pending:
@@ -155,10 +168,14 @@ class Confirmations:
             asked = self.pending.get(entry.job_id)
             if asked is None or sender.id not in asked.missing:
                 continue
-            if entry.what == HELD:
+            promise = self.promises.get(entry.job_id)
+            if entry.what == NOT_HELD:
+                self._not_held(asked, sender)
+            elif entry.what == READY or promise is None or promise.receiver != sender.id:
                 self._confirmed(asked, sender)
             else:
-                self._not_held(asked, sender)
+                self._end(asked)
+                self.take_back(asked.job, promise)
 
     def confirmed(self, sender: NodeEntry, job_id: bytes) -> None:
         """GOTJOB."""
@@ -168,8 +185,9 @@ class Confirmations:
 
     def _confirmed(self, asked: Confirmation, sender: NodeEntry) -> None:
         asked.missing.discard(sender.id)
-        if self.moved.get(asked.job.id) == sender.id:
-            del self.moved[asked.job.id]
+        promise = self.promises.get(asked.job.id)
+        if promise is not None and promise.receiver == sender.id:
+            del self.promises[asked.job.id]
         if not asked.missing:
             self._end(asked)
             self._release(asked)
@@ -180,13 +198,17 @@ class Confirmations:
         job = asked.job
         if self._jobs.get(job.id) is job and job.state == ACTIVE:
             self._takeovers.remove_holder(job, sender.id)
-            if self.moved.get(job.id) == sender.id:
-                # It did not arrive there.
-                del self.moved[job.id]
-                if job.place == NOWHERE:
-                    self._delivery.enqueue_counted(job, events.BY_PEER)
-            elif asked.successor == sender.id:
-                self._takeovers.wait(job, asked.what, asked.due_ms)
+            promise = self.promises.get(job.id)
+            if promise is not None and promise.receiver == sender.id:
+                self.take_back(job, promise)
+
+    def take_back(self, job: Job, promise: Promise) -> None:
+        """The other node does not do what it was to do: this node does it."""
+        self.promises.pop(job.id, None)
+        if promise.what != QUEUE:
+            self._takeovers.wait(job, promise.what, promise.due_ms)
+        elif job.state == ACTIVE and job.place == NOWHERE:
+            self._delivery.enqueue_counted(job, events.BY_PEER)
 
     def _end(self, asked: Confirmation) -> None:
         if self.pending.pop(asked.job.id, None) is not None:
@@ -200,7 +222,7 @@ class Confirmations:
         if job.place != NOWHERE and job.place != LOADED:
             return
         self.count(asked.walk)
-        self.moved.pop(job.id, None)
+        self.promises.pop(job.id, None)
         self._endings.will_end(job, MOVED)
         mine = self._membership.myself.id
         for node_id in job.nodes:

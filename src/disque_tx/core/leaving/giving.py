@@ -17,7 +17,7 @@ from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, NOWHERE, RESUMING, Job
-from disque_tx.core.leaving.confirmations import Confirmations
+from disque_tx.core.leaving.confirmations import QUEUE, Confirmations, Promise
 from disque_tx.core.leaving.moving import Moving
 from disque_tx.core.queues.endings import MOVED
 from disque_tx.core.redelivery.replacements import Replacements
@@ -28,7 +28,7 @@ from disque_tx.messages.bustypes import CAN_HAND_OVER, ENQUEUE
 from disque_tx.messages.handover import KEEP
 from disque_tx.messages.holders import AGAIN
 from disque_tx.messages.limits import U32_MAX
-from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.nodes import FAIL, NodeEntry
 from disque_tx.messages.records import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED
 
 #: A wait that is over so soon is not worth handing over.
@@ -84,7 +84,7 @@ class Giving:
             self._confirmations.count()
             return
         if receiver is not None:
-            self._confirmations.moved[moved.id] = receiver.id
+            self._confirmations.promises[moved.id] = Promise(receiver.id, QUEUE)
         holders = self.moving.confirming(moved, receiver)
         if holders:
             self._confirmations.ask(moved, holders)
@@ -115,9 +115,14 @@ class Giving:
         """A job that is not in a queue here: others have it, or are to have it."""
         if self._is_busy(job):
             return
-        successor = self._received(job)
-        what: i64 = KEEP
+        promises = self._confirmations.promises
+        promise = promises.get(job.id) if promises else None
+        if promise is not None:
+            self._remind(job, promise)
+            return
+        successor: NodeEntry | None = None
         due_ms: i64 = 0
+        what: i64 = KEEP
         if job.place == DELAYED or job.place == BACKOFF:
             due_ms = job.qtime_ms
             if due_ms - self._turn.now_ms < _SOON_MS:
@@ -132,19 +137,21 @@ class Giving:
             self.lacking += 1
             return
         self.asked += 1
-        if what != KEEP and successor is not None:
+        if successor is not None:
+            promises[job.id] = Promise(successor.id, what, due_ms)
             self._hand_over(job, successor, due_ms)
-        self._confirmations.ask(job, holders, what, due_ms)
+        self._confirmations.ask(job, holders)
 
-    def _received(self, job: Job) -> NodeEntry | None:
-        """The node that the job was sent to, if it has not confirmed that and can be asked."""
-        moved = self._confirmations.moved
-        receiver = moved.get(job.id) if moved else None
-        if receiver is not None:
-            for entry in self.moving.holders(job):
-                if entry.id == receiver:
-                    return entry
-        return None
+    def _remind(self, job: Job, promise: Promise) -> None:
+        """Another node has not confirmed yet what it is to do with the job."""
+        entry = self._peers.entry(promise.receiver)
+        if entry is None or entry.flags & FAIL or promise.receiver not in job.nodes:
+            self._confirmations.take_back(job, promise)
+        elif entry in self.moving.holders(job):
+            holders = self.moving.confirming(job, entry)
+            if holders:
+                self.asked += 1
+                self._confirmations.ask(job, holders)
 
     def _is_busy(self, job: Job) -> bool:
         """Whether something else is being done with the job, or will be soon."""

@@ -17,11 +17,12 @@ from disque_tx.messages.handover import (
     FULL,
     HELD,
     NOT_HELD,
+    READY,
     HandoverEntry,
     HandoverMessage,
 )
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, WAIT_REPL
+from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, WAIT_REPL
 
 
 class Takeovers:
@@ -50,7 +51,7 @@ class Takeovers:
                 self.acks.send_setack(job, sender.id)
             else:
                 self.wait(job, entry.what, self._turn.now_ms + entry.left_ms)
-                answers.append(HandoverEntry(entry.job_id, HELD))
+                answers.append(HandoverEntry(entry.job_id, READY if _is_ready(job) else HELD))
         mflags: i64 = ANSWER | FULL if self._memory.is_full() else ANSWER
         self._peers.send(sender.id, HandoverMessage(message.number, answers, mflags))
 
@@ -90,3 +91,11 @@ class Takeovers:
         left = tuple([holder for holder in job.nodes if holder != node_id])
         if len(left) < len(job.nodes):
             self._jobs.set_holders(job, self._arrivals.shared(left))
+
+
+def _is_ready(job: Job) -> bool:
+    """Whether this node brings the job to a client by itself, before its RETRY is over, or has
+    given it to one, or to another node."""
+    if job.state == QUEUED or job.flags & DELIVERED:
+        return True
+    return job.place != NOWHERE and job.place != LOADED
