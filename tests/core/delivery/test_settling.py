@@ -49,6 +49,14 @@ class SettlingTests(FlowTestCase):
         self.assertEqual([0, 0, 0], self.jobs())
         self.assertEqual(0, sum(int(node.jobs.acked) for node in self.flow.nodes))
 
+    def test_given_on_before(self) -> None:
+        """A node to which this one gave the job lately is notified as well, although its list does
+        not name it: a client may have deleted the job here before it came back."""
+        job_id = self.given()
+        self.flow.nodes[1].state.handovers.note(job_id, self.flow.ids[2], self.flow.now_ms)
+        self.acknowledge(1, job_id)
+        self.assertIn((1, 2, SETACK, 0), self.signals())
+
     def test_at_the_giver(self) -> None:
         """It does not matter at which of the two the client acknowledges; a job that is still in
         a queue leaves it."""

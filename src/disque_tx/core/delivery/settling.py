@@ -44,6 +44,8 @@ class Settling:
         other = self._other_holder(job)
         if not other or not self._peers.knows(other, CAN_SETTLE):
             return False
+        # A client may have deleted the job here, and another node have brought it back since.
+        self._handovers.done(job.id, self._turn.now_ms, other)
         self._peers.signal(other, SETACK, job.id, 2 | ONLY_US)
         return True
 
