@@ -5,7 +5,9 @@
 2. A node that leaves itself confirms nothing: two that leave at once do not rely on each other.
 3. A holder that has no copy any more, or never got one, is taken out of the list.
 4. When the copy is dropped, the other holders take this node out of their lists.
-5. What was asked and confirmed before the evacuation was called off counts for nothing.
+5. What another node is to do with a job (to have it in its queue, to wait for its time) is promised
+   until that node has confirmed it. If it has not done so, or fails, this node does it itself.
+6. What was asked and confirmed before the evacuation was called off counts for nothing.
 """
 
 from __future__ import annotations

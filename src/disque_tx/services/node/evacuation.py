@@ -29,6 +29,7 @@ class ShutdownEvacuation:
         self._reactor = reactor
         self._log = log
         self._begun = False
+        self._comes_back = False
         self._end_s = 0.0
         self._alone_s = 0.0
         self._done: Callable[[], object] = lambda: None
@@ -41,7 +42,8 @@ class ShutdownEvacuation:
         if not seconds or node.membership.size < 2 or self._begun:
             return self._begun
         self._log.warning(f"The node gives its jobs to others before it stops, {seconds} s at most")
-        self._begun = not node.membership.leaving
+        self._begun = True
+        self._comes_back = not node.membership.leaving
         self._done = done
         now_s = self._reactor.seconds()
         self._end_s = now_s + seconds
@@ -71,5 +73,5 @@ class ShutdownEvacuation:
 
     def stopped(self) -> None:
         """Nothing is served any more: the next start is an ordinary one."""
-        if self._begun:
+        if self._comes_back:
             self._runtime.node.membership.set_leaving(False)
