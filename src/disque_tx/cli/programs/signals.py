@@ -51,25 +51,27 @@ class _Stopping:
         self._log = log
         self._reactor = reactor
         self._asked = False
+        self._evacuating = False
         self._signals = 0
 
     def signal(self, number: int, _frame: object) -> None:
-        """SIGTERM, SIGINT."""
+        """SIGTERM, SIGINT. The first one works without the reactor, which may be busy for long."""
         self._signals += 1
         why = f"Received {signal.Signals(number).name}, scheduling shutdown..."
         if self._signals == 1:
-            self._reactor.callFromThread(self._evacuate, why)
-        elif self._asked:
-            self._give_up()
+            self._begin(why, self._evacuate)
+        elif self._evacuating:
+            self.end(why)
         else:
-            self.end(why)
-
-    def _evacuate(self, why: str) -> None:
-        if self._daemon.loading() or not self._daemon.evacuate(lambda: self.end(why)):
-            self.end(why)
+            self._give_up()
 
     def end(self, why: str) -> None:
-        """Stop in an orderly way."""
+        """Stop in an orderly way, and give no more jobs away."""
+        if self._evacuating:
+            self._asked = self._evacuating = False
+        self._begin(why, lambda: self._daemon.root.request_stop(0))
+
+    def _begin(self, why: str, step: Callable[[], object]) -> None:
         if self._asked:
             return
         self._asked = True
@@ -78,7 +80,15 @@ class _Stopping:
         self._log.warning(why)
         signal.signal(signal.SIGALRM, self._give_up)
         signal.alarm(_STOP_WITHIN_S)
-        self._reactor.callFromThread(self._daemon.root.request_stop, 0)
+        self._reactor.callFromThread(step)
+
+    def _evacuate(self) -> None:
+        self._evacuating = True
+        if not self._daemon.evacuate(lambda: self.end("The daemon stops")):
+            self._evacuating = False
+            self._daemon.root.request_stop(0)
+        elif self._evacuating:
+            signal.alarm(0)
 
     def _give_up(self, *_: object) -> None:
         self._daemon.kill()
