@@ -11,6 +11,7 @@ from disque_tx.commands.base.values import Value, ValueReplies
 from disque_tx.core.base.client import Client
 from disque_tx.core.getting.getting import GetRequest
 from disque_tx.core.node import Node
+from disque_tx.core.nodes.duplicateids import START_SPAN
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import BusSink, JobsMessage, Message
 from disque_tx.messages.bustypes import ALL_FEATURES, DEMAND
@@ -53,8 +54,10 @@ class Flow:
         self._originals = originals
         self._stopped: set[int] = set()
         self._epochs = 0
+        #: From which number on each node numbers its links.
+        self._first_epochs: dict[int, int] = {}
         for node_id in self.ids:
-            self._start(node_id)
+            self.nodes.append(self._new(node_id))
         pairs = list(permutations(range(count), 2))
         for here, there in pairs:
             self._introduce(here, there)
@@ -63,17 +66,17 @@ class Flow:
             self.connect(here, there)
         self.tick()
 
-    def _start(self, node_id: bytes) -> None:
+    def _new(self, node_id: bytes) -> Node:
         membership = Membership(NodeEntry(node_id, b"", 7711, MYSELF, 0), lambda: b"f" * 40)
-        if len(self.nodes) in self._originals:
+        if self.ids.index(node_id) in self._originals:
             membership.features = 0
-        self.nodes.append(Node(membership, NumberedIds(), lambda: 0.5))
+        return Node(membership, NumberedIds(), lambda: 0.5)
 
     def join(self) -> None:
         """A new node comes, which all others that run know, and which knows them."""
         new = len(self.nodes)
         self.ids.append(b"%x" % (10 + new) * 40)
-        self._start(self.ids[new])
+        self.nodes.append(self._new(self.ids[new]))
         others = [at for at in range(new) if at not in self._stopped]
         for other in others:
             self._introduce(new, other)
@@ -82,6 +85,21 @@ class Flow:
         for other in others:
             self.connect(new, other)
             self.connect(other, new)
+
+    def restart(self, at: int) -> None:
+        """A node is started again, with its ID and without jobs; all connections are new."""
+        others = [other for other in range(len(self.nodes)) if other not in (at, *self._stopped)]
+        for other in others:
+            self.disconnect(other, at)
+            self.disconnect(at, other)
+        self.nodes[at] = self._new(self.ids[at])
+        self._first_epochs[at] = self._first_epochs.get(at, 0) + 2 * START_SPAN
+        for other in others:
+            self._introduce(at, other)
+        self.begin()
+        for other in others:
+            self.connect(other, at)
+            self.connect(at, other)
 
     def _introduce(self, here: int, there: int) -> None:
         entry = NodeEntry(self.ids[there], b"10.0.0.%d" % (there + 1), 7711, 0, self.now_ms)
@@ -95,13 +113,14 @@ class Flow:
     def connect(self, here: int, there: int) -> None:
         """One node makes a link to another, which has shown what it can do."""
         self._epochs += 1
+        epoch = self._first_epochs.get(here, 0) + self._epochs
         entry = self.entry(here, there)
         way = Direction(self, here, there)
-        entry.link = Link(way, entry, entry.ip, b"", self.now_ms, self._epochs)
+        entry.link = Link(way, entry, entry.ip, b"", self.now_ms, epoch)
         entry.link.features = 0 if there in self._originals else ALL_FEATURES
         far = Link(Direction(self, there, here), None, entry.ip, b"", self.now_ms, 1)
         far.peer_id = self.ids[here]
-        far.number = self.entry(there, here).newest_link = self._epochs
+        far.number = self.entry(there, here).newest_link = epoch
         self.links[(here, there)] = far
         self.nodes[here].membership.refresh()
 

@@ -181,6 +181,12 @@ class FindingsTests(SynchronousTestCase):
             self.assertIn(advice, finding.advice)
             self.assertTrue(is_problem(finding))
 
+    def test_started_again(self) -> None:
+        """While nobody knows what a node has lost by a restart, no other one is to be stopped."""
+        self.only(
+            "asks 2 nodes that were started again", node_view(1, holders_asked="2"), problem=False
+        )
+
     def test_schedules(self) -> None:
         """Occurrences that made no job are found."""
         self.only("could not add 2 jobs of schedules", node_view(1, schedules_failed="2"))

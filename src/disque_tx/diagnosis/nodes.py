@@ -211,6 +211,11 @@ def _copies(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         what = f"holds {lacking} jobs that have fewer copies than they were added with"
         advice = _OBSTACLES.get(obstacle, soon)
         yield Finding(PROBLEM, view.address, what, advice, link=NODES_PAGE)
+    asked = view.number("holders_asked")
+    if asked:
+        what = f"asks {asked} nodes that were started again which copies they still have"
+        advice = "Wait, before another node is stopped."
+        yield Finding(NOTE, view.address, what, advice, link=NODES_PAGE)
 
 
 def _schedules(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:

@@ -13,6 +13,9 @@ from disque_tx.messages.bustypes import HANDOVER
 #: Jobs that one message can name.
 ENTRIES_MAX: Final = 1_000
 
+#: Number of what is asked of a node that was started again; those of evacuations are higher.
+RESTARTED: Final = 0
+
 #: Message flags of HANDOVER: it answers one; the sender has dropped its copies; the sender, which
 #: answers, is short of memory.
 ANSWER: Final = 1
@@ -49,7 +52,7 @@ class HandoverEntry:
 @mypyc_attr(acyclic=True)
 class HandoverMessage(Message):
     """HANDOVER. ``number``: which evacuation of the asking node this belongs to, so that what it
-    asked before it was called off counts for nothing."""
+    asked before it was called off counts for nothing; or :data:`RESTARTED`."""
 
     __slots__ = ("entries", "number")
 

@@ -1,10 +1,12 @@
-"""Machines are lost with all they have, one after the other, and replaced by new ones."""
+"""Machines are lost with all they have, one after the other, and replaced by new ones; and nodes
+that are started again without their jobs."""
 
 from __future__ import annotations
 
 import os
 import random
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from tests.acceptance.cluster.fleet import FleetTestCase
@@ -24,8 +26,31 @@ class LossTests(FleetTestCase):
     directives = ("appendonly no", "replicate-again-after 1")
 
     def test_replaced_one_by_one(self) -> None:
-        """No job with several copies is lost when every machine is replaced, one at a time: neither
-        those that wait all the time, nor those of producers and consumers meanwhile."""
+        """No job with several copies is lost when every machine is replaced, one at a time."""
+
+        def lose(node: Node, parked: list[str]) -> None:
+            old = node.id
+            node.lose()
+            self.wait(lambda: self.whole(parked), "all jobs have two copies again", 240)
+            self.replace(node, old)
+
+        self.check_that_no_job_is_lost(lose)
+
+    def test_started_again_one_by_one(self) -> None:
+        """No job with several copies is lost when every node is killed and started again without
+        its jobs, one after the other."""
+
+        def start_again(node: Node, parked: list[str]) -> None:
+            node.kill()
+            node.boot()
+            self.fleet.wait_until_agreed()
+            self.wait(lambda: self.whole(parked), "all jobs have two copies again", 240)
+            self.wait(self.is_settled, "no node asks another for its copies", 60)
+
+        self.check_that_no_job_is_lost(start_again)
+
+    def check_that_no_job_is_lost(self, hurt: Callable[[Node, list[str]], None]) -> None:
+        """Neither of those that wait all the time, nor of producers and consumers meanwhile."""
         parked = [
             random.choice(self.nodes).add(f"{self.queue}-parked", f"{n}", replicate=2, retry=3600)
             for n in range(_PARKED)
@@ -34,11 +59,7 @@ class LossTests(FleetTestCase):
         load.begin()
         try:
             for loss in range(LOSSES):
-                node = self.nodes[loss % self.size]
-                old = node.id
-                node.lose()
-                self.wait(lambda: self.whole(parked), "all jobs have two copies again", 240)
-                self.replace(node, old)
+                hurt(self.nodes[loss % self.size], parked)
         finally:
             load.end()
         load.drain(20, 180)
@@ -57,6 +78,12 @@ class LossTests(FleetTestCase):
             self.enqueue(job_id)
         self.wait(fetch, "every job that waited is delivered", 120)
         self.assertEqual(set(parked), found)
+
+    def is_settled(self) -> bool:
+        """Whether all nodes know that no copies are lacking."""
+        fields = ("jobs_lacking_copies", "copies_under_way", "holders_asked")
+        figures = [node.figures("copies") for node in self.nodes]
+        return all(figure[field] == "0" for figure in figures for field in fields)
 
     def whole(self, jobs: list[str]) -> bool:
         """Whether every job has two copies on nodes that run."""

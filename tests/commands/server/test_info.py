@@ -59,7 +59,7 @@ class InfoTests(DeskCase):
         """What is known of copies that are lacking, and why they are not made."""
         fields = self.fields(b"copies")
         self.assertEqual(
-            ("0", "0", "", "0"),
+            ("0", "0", "", "0", "0"),
             tuple(
                 fields[name]
                 for name in (
@@ -67,6 +67,7 @@ class InfoTests(DeskCase):
                     "copies_eta_seconds",
                     "copies_obstacle",
                     "holders_lost",
+                    "holders_asked",
                 )
             ),
         )

@@ -132,6 +132,7 @@ def _copies(server: Server) -> Fields:
         ("copies_eta_seconds", str(eta_s)),
         ("copies_obstacle", healing.why_not()),
         ("holders_lost", str(len(healing.nodes.lost))),
+        ("holders_asked", str(len(healing.restarts.asked))),
         ("walk_progress", f"{healing.progress():.2f}"),
         ("evacuating", "yes" if node.evacuation.active else "no"),
         ("evacuation_left", str(node.evacuation.left)),

@@ -26,6 +26,7 @@ class Arrivals:
 
     def __init__(self, state: State, delivery: Delivery) -> None:
         self._turn = state.turn
+        self._jobs = state.jobs
         self._queues = state.queues
         self._membership = state.membership
         self._delivery = delivery
@@ -68,6 +69,12 @@ class Arrivals:
         job.expire_ms = now_ms + life_s * 1000
         job.life_ms = whole_life_s(job_id, life_s) * 1000
         return job
+
+    def remove_holder(self, job: Job, node_id: bytes) -> None:
+        """The node has no copy of a registered job."""
+        left = tuple([holder for holder in job.nodes if holder != node_id])
+        if len(left) < len(job.nodes):
+            self._jobs.set_holders(job, self.shared(left))
 
     def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """The one tuple that all jobs with these holders use."""

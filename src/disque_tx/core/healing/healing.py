@@ -9,6 +9,7 @@ The original never replaces a copy that was lost with its node. Here:
    :attr:`Healing.rate` per second, and a few per turn, so that clients come first.
 3. Nodes of ours notify the other holders of each new copy by HOLDERS, so these know who makes
    copies, and whom to ask when the job is done.
+4. Nodes that were started again are asked what they have lost (``restarts``), at the same rate.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.healing.repairs import Repairs
+from disque_tx.core.healing.restarts import RestartedNodes
 from disque_tx.core.healing.shortages import Shortages
 from disque_tx.core.jobs.job import NOWHERE, Job
 from disque_tx.core.nodes.links import LinkWatcher
@@ -86,7 +88,9 @@ class Healing(Part, LinkWatcher):
         self.shortages: Shortages = Shortages(state.turn, state.membership, placement)
         self.nodes = self.shortages.nodes
         self.repairs = Repairs(state, arrivals, placement)
+        self.restarts = RestartedNodes(state, arrivals, self.repairs)
         self._turn = state.turn
+        self._membership = state.membership
         self._jobs = state.jobs
         self._delivery = delivery
         self.replication = replication
@@ -104,7 +108,10 @@ class Healing(Part, LinkWatcher):
     def links_changed(self) -> None:
         """Nodes may have come or gone: see whether jobs may lack copies now."""
         now_ms = self._turn.now_ms
-        if self.shortages.update():
+        changed = self.shortages.update()
+        if self.rate > 0 and self.nodes.after_ms > 0 and not self._membership.leaving:
+            self.restarts.links_changed(self.nodes.lost)
+        if changed:
             due_ms = max(now_ms, self._counted_ms + _CHANGE_MS)
             if self._walk != _COUNT:
                 self._walk = _IDLE
@@ -116,7 +123,8 @@ class Healing(Part, LinkWatcher):
     def next_due_ms(self) -> i64:
         if self.replication.unconfirmed:
             return self._turn.now_ms
-        return earlier(self._next_ms, self.repairs.next_due_ms())
+        due_ms = earlier(self._next_ms, self.restarts.next_due_ms())
+        return earlier(due_ms, self.repairs.next_due_ms())
 
     def run_due(self) -> None:
         """Go on with the walk, and with copies that nobody confirmed."""
@@ -125,6 +133,9 @@ class Healing(Part, LinkWatcher):
             self._watch_late()
         if 0 <= self.repairs.next_due_ms() <= now_ms and self.repairs.run_due():
             self.obstacle = NO_ANSWER
+            self.count_soon()
+        if 0 <= self.restarts.next_due_ms() <= now_ms:
+            self._restore()
         if not 0 <= self._next_ms <= now_ms:
             return
         if self._walk == _IDLE:
@@ -145,6 +156,7 @@ class Healing(Part, LinkWatcher):
 
     def forget_all(self) -> None:
         self.repairs.forget_all()
+        self.restarts.forget_all()
         self.lacking = 0
         self._walk = _IDLE
         self._next_ms = NEVER_MS
@@ -222,12 +234,31 @@ class Healing(Part, LinkWatcher):
             for job in jobs:
                 if self._repair(job):
                     budget -= 1
-                    self._paid_us += max(1, 1_000_000 // self.rate)
+                    self._pay(1)
             if self._cursor == 0:
                 self._walk = _IDLE
                 self._next_ms = self._counted_ms + _AGAIN_MS
                 return
         self._next_ms = now_ms + _PAUSE_MS
+
+    def _restore(self) -> None:
+        """Ask nodes that were started again, and send them what they have lost."""
+        sent = self.restarts.run_due(self._budget())
+        self._pay(sent)
+        self.lacking += sent
+        if self.restarts.dropped:
+            self.restarts.dropped = False
+            self.count_soon()
+
+    def count_soon(self) -> None:
+        """Lists of holders became shorter: count what is lacking, unless that is under way."""
+        if self._walk == _IDLE:
+            self._next_ms = earlier(self._next_ms, self._turn.now_ms + _CHANGE_MS)
+
+    def _pay(self, jobs: i64) -> None:
+        """This many jobs got copies."""
+        if self.rate > 0:
+            self._paid_us += jobs * max(1, 1_000_000 // self.rate)
 
     def _budget(self) -> i64:
         """For how many jobs copies may be made now."""

@@ -106,6 +106,14 @@ class Repairs:
         self.by_job[job.id] = repair
         self._timeouts.add(repair, self._turn.now_ms + _ATTEMPTS_MAX * _CONFIRM_MS)
 
+    def restore(self, job: Job, entry: NodeEntry) -> None:
+        """Have a holder that has lost its copy keep the job again; it is the only one asked."""
+        repair = Repair(job, 1, b"")
+        repair.attempts = _ATTEMPTS_MAX
+        self._send(repair, entry, JobCopy(job, life_s(job, self._turn.now_ms)))
+        self.by_job[job.id] = repair
+        self._timeouts.add(repair, self._turn.now_ms + _CONFIRM_MS)
+
     def _ask(self, repair: Repair, count: i64, alive: list[bytes]) -> bool:
         """Draw nodes, and send them the job; ``False`` if there are none."""
         job = repair.job

@@ -199,7 +199,7 @@ class Confirmations:
         self._end(asked)
         job = asked.job
         if self._jobs.get(job.id) is job and job.state == ACTIVE:
-            self._takeovers.remove_holder(job, sender.id)
+            self._takeovers.arrivals.remove_holder(job, sender.id)
             promise = self.promises.get(job.id)
             if promise is not None and promise.receiver == sender.id:
                 self.take_back(job, promise)

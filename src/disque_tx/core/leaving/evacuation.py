@@ -31,7 +31,7 @@ from disque_tx.core.leaving.giving import Giving
 from disque_tx.core.leaving.takeovers import Takeovers
 from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.state.state import State
-from disque_tx.messages.handover import ANSWER, FULL, RELEASE, HandoverMessage
+from disque_tx.messages.handover import ANSWER, FULL, RELEASE, RESTARTED, HandoverMessage
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, NodeEntry
 from disque_tx.messages.records import (
     ACKED,
@@ -279,6 +279,8 @@ class Evacuation(Part):
             self._takeovers.released(sender, message)
         elif not message.mflags & ANSWER:
             self._takeovers.asked(sender, message)
+        elif message.number == RESTARTED:
+            self.healing.restarts.answered(sender, message)
         elif self.active:
             if message.mflags & FULL:
                 self._giving.moving.is_full(sender.id)

@@ -26,7 +26,7 @@ from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, Q
 
 
 class Takeovers:
-    """Answers HANDOVER. ``acks``: the part for acknowledgements."""
+    """Answers HANDOVER. ``acks``, ``arrivals``: the parts for acknowledgements and holders."""
 
     def __init__(self, state: State, arrivals: Arrivals, backoff: RetryBackoff, acks: Acks) -> None:
         self._turn = state.turn
@@ -34,7 +34,7 @@ class Takeovers:
         self._peers = state.peers
         self._memory = state.memory
         self._membership = state.membership
-        self._arrivals = arrivals
+        self.arrivals = arrivals
         self._backoff = backoff
         self.acks = acks
 
@@ -84,13 +84,7 @@ class Takeovers:
             if job.state == ACKED:
                 self.acks.confirmed(sender, job.id, 0)
             else:
-                self.remove_holder(job, sender.id)
-
-    def remove_holder(self, job: Job, node_id: bytes) -> None:
-        """The node has no copy of the job."""
-        left = tuple([holder for holder in job.nodes if holder != node_id])
-        if len(left) < len(job.nodes):
-            self._jobs.set_holders(job, self._arrivals.shared(left))
+                self.arrivals.remove_holder(job, sender.id)
 
 
 def _is_ready(job: Job) -> bool:

@@ -10,7 +10,7 @@ import attrs
 
 from disque_tx.sim.faults.daemons import fewer_processes, machine_down, process_dies
 from disque_tx.sim.faults.evacuations import evacuated
-from disque_tx.sim.faults.losses import one_lost
+from disque_tx.sim.faults.losses import one_lost, one_started_empty
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import End
@@ -313,6 +313,7 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_lost": Fault(one_lost, _LOST_US),
+    "one_started_empty": Fault(one_started_empty, _RESTART_US),
     "one_evacuated": Fault(evacuated(1), _EVACUATED_US),
     "two_evacuated": Fault(evacuated(2), _EVACUATED_US),
     "one_clock": Fault(_one_clock, _AWAY_US),

@@ -1,4 +1,4 @@
-"""Nodes that are lost for good, with all they have, and new ones in their places."""
+"""Nodes that lose all they have: for good, with new ones in their places, or at a restart."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def one_lost(targets: Targets, random: Random) -> End | None:
     machine.disk.wipe()
     machine.lose_memory()
     return lambda: targets.bring_back(machine)
+
+
+def one_started_empty(targets: Targets, random: Random) -> End | None:
+    """One node is started again, with its ID and without jobs, if all have been up for a while and
+    every job has all its copies."""
+    if not targets.all_up() or jobs_lacking_copies(targets.machines):
+        return None
+    machine = random.choice(targets.machines)
+    targets.record("one_started_empty", machine.ip)
+    machine.kill(power=False)
+    machine.lose_memory()
+    return machine.start

@@ -28,6 +28,27 @@ LOSSES: Final[dict[str, Workload]] = {
 }
 
 
+RESTARTS: Final[dict[str, Workload]] = {
+    "restarts": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 0, 5, 90),
+        asynchronous=0.0,
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
+        losses=True,
+        faults=("one_started_empty",),
+    ),
+    "restarts-and-more": Workload(
+        replicate=(2, 3),
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 5, 90),
+        asynchronous=0.0,
+        losses=True,
+        faults=("one_started_empty", "one_lost", "reset", "stall", "slow_link", "one_away"),
+    ),
+}
+
+
 EVACUATIONS: Final[dict[str, Workload]] = {
     "evacuations": Workload(
         replicate=(1, 1, 2, 3),

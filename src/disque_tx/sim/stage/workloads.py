@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.sim.stage.goneworkloads import EVACUATIONS, LOSSES
+from disque_tx.sim.stage.goneworkloads import EVACUATIONS, LOSSES, RESTARTS
 from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -263,6 +263,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     12_000_000: _REPAIRS,
     13_000_000: LOSSES,
     14_000_000: EVACUATIONS,
+    15_000_000: RESTARTS,
 }
 
 

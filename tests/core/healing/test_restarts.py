@@ -1,0 +1,222 @@
+"""Nodes that were started again get what they have lost (cluster protocol, section 21.14)."""
+
+from __future__ import annotations
+
+from disque_tx.core.healing.restarts import BATCH_MAX
+from disque_tx.messages.bustypes import HANDOVER, REPLJOB
+from disque_tx.messages.handover import ANSWER, NOT_HELD, HandoverEntry, HandoverMessage
+from disque_tx.messages.nodes import LEAVING
+from tests.core.healing.healbench import HealCase
+
+_SOON_MS = 4_000
+
+
+class RestartTests(HealCase):
+    """Nodes that are started again without what they had."""
+
+    def restart(self, at: int) -> None:
+        """A node comes back at once, empty."""
+        self.flow.restart(at)
+        self.flow.nodes[at].healing.nodes.after_ms = 12_000
+
+    def test_empty(self) -> None:
+        """A node that comes back without its copy has it again soon: it may be the only one left
+        by tomorrow."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        self.restart(holder)
+        self.assertEqual([0], self.holders(job_id))
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([0, holder], self.holders(job_id))
+        self.assertEqual(1, sum(self.made()))
+
+    def test_one_after_the_other(self) -> None:
+        """All nodes can be started again in turn, without a log, and no job is lost."""
+        ids = [self.add_job(at % 5) for at in range(20)]
+        for at in range(self.nodes):
+            self.restart(at)
+            self.pass_ms(_SOON_MS)
+        for job_id in ids:
+            self.assertEqual(2, len(self.holders(job_id)))
+
+    def test_added_there(self) -> None:
+        """The node to which the client added the job is a holder like any other."""
+        job_id = self.add_job(0)
+        self.restart(0)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.assertIn(0, self.holders(job_id))
+
+    def test_delay(self) -> None:
+        """A delayed job that comes back to a node waits there for the rest of its DELAY."""
+        job_id = self.add_job(0, delay_s=100)
+        holder = self.other_holder(0, job_id)
+        self.pass_ms(20_000)
+        self.restart(holder)
+        self.pass_ms(_SOON_MS)
+        job = self.job(holder, job_id)
+        left_ms = job.qtime_ms - job.retry_s * 1_000 - self.flow.now_ms
+        self.assertTrue(70_000 < left_ms < 80_000, left_ms)
+
+    def test_all_there(self) -> None:
+        """A node that has all its copies is asked, and gets none."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        job = self.job(holder, job_id)
+        self.flow.nodes[holder].jobs.discard(job)
+        self.restart(holder)
+        self.flow.nodes[holder].jobs.add(job)
+        self.flow.sent.clear()
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([], [m for m in self.flow.sent if m[2].type == REPLJOB])
+        self.assertTrue([m for m in self.flow.sent if m[2].type == HANDOVER])
+
+    def test_asked_once(self) -> None:
+        """Nodes are asked after a start, and not again when only a connection breaks."""
+        self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        self.flow.sent.clear()
+        self.flow.disconnect(0, 1)
+        self.flow.connect(0, 1)
+        self.flow.disconnect(1, 0)
+        self.flow.connect(1, 0)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([], [m for m in self.flow.sent if m[2].type == HANDOVER])
+
+    def test_many(self) -> None:
+        """More jobs than one message asks about all come back, a part per message."""
+        count = 2 * BATCH_MAX + 10
+        self.add(0, b"q", count, replicate=5, retry_s=600)
+        self.restart(1)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual(count, self.flow.nodes[1].jobs.table.count)
+        asked = [m[2] for m in self.flow.sent if m[2].type == HANDOVER]
+        sizes = [len(m.entries) for m in asked if isinstance(m, HandoverMessage)]
+        self.assertLessEqual(max(sizes), BATCH_MAX)
+
+    def test_rate(self) -> None:
+        """Copies come back no faster than ``replicate-again-rate``, from all holders alike."""
+        self.add(0, b"q", 200, replicate=2, retry_s=600)
+        self.flow.nodes[0].healing.set_rate(20)
+        held = [int(node.jobs.table.count) for node in self.flow.nodes]
+        self.restart(1)
+        self.pass_ms(1_000)
+        self.assertLess(self.flow.nodes[1].jobs.table.count, 30)
+        self.pass_ms(20_000)
+        self.assertEqual(held, [int(node.jobs.table.count) for node in self.flow.nodes])
+
+    def test_paused(self) -> None:
+        """With ``replicate-again-rate 0`` nobody is asked until copies may be made again."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        for node in self.flow.nodes:
+            node.healing.set_rate(0)
+        self.restart(holder)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([0], self.holders(job_id))
+        for node in self.flow.nodes:
+            node.healing.set_rate(100)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([0, holder], self.holders(job_id))
+
+    def test_acknowledged(self) -> None:
+        """A job that was acknowledged meanwhile does not come back."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        self.flow.nodes[0].acknowledge([job_id])
+        self.flow.settle()
+        self.restart(holder)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([], self.holders(job_id))
+
+    def test_full(self) -> None:
+        """A node that has no memory for its copies any more is no holder: another node is."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        self.restart(holder)
+        self.flow.nodes[holder].memory.limit = 1_000
+        self.flow.nodes[holder].memory.add(2_000)
+        self.pass_ms(40_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.assertNotIn(holder, self.holders(job_id))
+
+    def never_got(self, job_id: bytes) -> int:
+        """A node that the list of the job names at all holders, though it has no copy."""
+        holders = self.holders(job_id)
+        (silent,) = [at for at in range(self.nodes) if at not in holders][:1]
+        for at in holders:
+            job = self.job(at, job_id)
+            self.flow.nodes[at].jobs.set_holders(job, (*job.nodes, self.flow.ids[silent]))
+        return silent
+
+    def test_never_got_its_copy(self) -> None:
+        """A list that is longer than REPLICATE may name a node that never got its copy: when
+        another node of the list is lost, it is asked as well."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        silent = self.never_got(job_id)
+        self.kill(0)
+        self.pass_ms(30_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.assertIn(silent, self.holders(job_id))
+
+    def test_never_got_it_and_started_again(self) -> None:
+        """The same when the other node comes back without its copy."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        silent = self.never_got(job_id)
+        self.restart(0)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual(3, len(self.holders(job_id)))
+        self.assertIn(silent, self.holders(job_id))
+
+    def test_leaving(self) -> None:
+        """A node that leaves answers nothing, and is not asked."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        self.restart(holder)
+        for at in range(self.nodes):
+            if at != holder:
+                self.flow.entry(at, holder).flags |= LEAVING
+        self.flow.sent.clear()
+        self.pass_ms(1_000)
+        asked = [m for m in self.flow.sent if m[1] == holder and m[2].type == HANDOVER]
+        self.assertEqual([], asked)
+
+    def test_link_breaks(self) -> None:
+        """A question that is lost with its connection is asked again on the next one."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        self.restart(holder)
+        for watcher in self.flow.nodes[0].cluster.watchers:
+            watcher.links_changed()
+        self.flow.begin()
+        self.flow.nodes[0].run_due()
+        self.flow.disconnect(0, holder)
+        self.flow.connect(0, holder)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([0, holder], self.holders(job_id))
+
+    def test_at_most_once(self) -> None:
+        """Jobs with RETRY 0 are never copied again."""
+        self.add(0, b"q", 1, replicate=1, retry_s=0)
+        self.flow.sent.clear()
+        self.restart(1)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([], [m for m in self.flow.sent if m[2].type == REPLJOB])
+
+    def test_strange_answers(self) -> None:
+        """Answers that nobody asked for, about jobs that are not there or that the sender is no
+        holder of, change nothing."""
+        job_id = self.add_job(0)
+        (stranger,) = [at for at in range(5) if at not in self.holders(job_id)][:1]
+        self.pass_ms(_SOON_MS)
+        before = self.job(0, job_id).nodes
+        entries = [HandoverEntry(job_id, NOT_HELD), HandoverEntry(b"D-" + b"x" * 38, NOT_HELD)]
+        for at in (stranger, self.other_holder(0, job_id)):
+            sender = self.flow.entry(0, at)
+            message = HandoverMessage(0, entries, ANSWER)
+            self.flow.nodes[0].evacuation.receive(sender, message)
+        self.pass_ms(_SOON_MS)
+        self.assertEqual(before, self.job(0, job_id).nodes)
+        self.assertEqual(0, sum(self.made()))
