@@ -39,12 +39,46 @@ _OPERATIONS: Final = {
     events.FAST_ACKED: "settle",
     events.NACKED: "settle",
 }
+_SYSTEM: Final = b',"messaging.system":"disque"'
+_QUEUE: Final = b',"messaging.destination.name":'
+_CLIENT: Final = b',"messaging.client.id":"'
+_SIZE: Final = b',"messaging.message.body.size":'
+_NEVER_RETURNED: Final = b',"nacks":0,"additional_deliveries":0'
 _PAUSES: Final = ("none", "in", "out", "all")
-#: Names of queues kept as JSON; a client may name any number.
-_NAMES_MAX: Final = 10_000
-#: Besides letters and digits, what job IDs and names of queues mostly consist of.
-_HARMLESS: Final = b"-+/_.:"
+#: Names of queues, and what jobs were added with, that are kept as JSON; a client may name any
+#: number.
+_KEPT_MAX: Final = 10_000
+#: Eight bytes at once: the highest bit of each, and the least byte that JSON shows as it is, the
+#: quote and the backslash, in each.
+_HIGHEST: Final = -0x7F7F7F7F7F7F7F80
+_SPACES: Final = 0x2020202020202020
+_QUOTES: Final = 0x2222222222222222
+_BACKSLASHES: Final = 0x5C5C5C5C5C5C5C5C
+_ONES: Final = 0x0101010101010101
+#: Numbers below a thousand, and with all three digits.
+_SMALL: Final = [b"%d" % number for number in range(1_000)]
+_PADDED: Final = [b"%03d" % number for number in range(1_000)]
 _MICROSECONDS: Final = 1_000_000
+
+
+def _subject_heads() -> list[bytes]:
+    """What stands before the ID of a job, by kind."""
+    return [f',"type":"disque.job.{name}","subject":'.encode() for name in KIND_NAMES]
+
+
+def _queue_heads() -> list[bytes]:
+    """What stands between the ID of a job and the name of its queue, by kind."""
+    heads = []
+    for kind in range(len(KIND_NAMES)):
+        word = _OPERATIONS.get(kind, "")
+        operation = f',"messaging.operation.type":"{word}"' if word else ""
+        heads.append(_SYSTEM + operation.encode() + _QUEUE)
+    return heads
+
+
+_BEFORE_SUBJECT: Final = _subject_heads()
+_BEFORE_QUEUE: Final = _queue_heads()
+_REASONS: Final = [f',"reason":"{name}"'.encode() for name in REASON_NAMES]
 
 
 class Segment:
@@ -64,11 +98,19 @@ class Segment:
         self.begun_us: i64 = 0
         self._data: bytes = data
         self._first: i64 = first
-        self._boot: str = str(boot)
         self._bodies: i64 = bodies
+        self._before_number: bytes = f'{{"specversion":"1.0","id":"{boot}.'.encode()
+        #: How many thousands the number of the last event had, and what stands up to them.
+        self._thousand: i64 = -1
+        self._up_to_thousands: bytes = b""
+        self._before_time: bytes = f'","source":"disque:{self.node}","time":"'.encode()
+        #: The time of the last event, which those of one turn share.
+        self._wall_us: i64 = -1
+        self._time: bytes = b""
         self._second: i64 = -1
         self._second_text: str = ""
-        self._queues: dict[bytes, str] = {}
+        self._queues: dict[bytes, bytes] = {}
+        self._births: dict[bytes, bytes] = {}
         if len(data) >= self.position + _HEAD:
             self.begun_us = read_i64_le(data, self.position + 8)
 
@@ -80,75 +122,106 @@ class Segment:
     def lines(self, limit: i64) -> bytes:
         """The next lines, ``limit`` bytes or some more; nothing at the end or where it is torn."""
         writer = BytesWriter()
-        while len(writer) < limit:
-            line = self._line()
-            if line == "":
-                break
-            writer.write(line.encode())
+        while len(writer) < limit and self._write_next(writer):
+            pass
         return writer.getvalue()
 
-    def _line(self) -> str:
-        """The lines of the next record; empty if none is complete."""
+    def _write_next(self, writer: BytesWriter) -> bool:
+        """Write the lines of the next record; ``False`` if none is complete."""
         data, at = self._data, self.position
         if len(data) - at < _HEAD:
-            return ""
+            return False
         kind: i64 = data[at]
         reason: i64 = data[at + 1]
         shape: i64 = data[at + 2]
-        if not 0 < kind < len(KIND_NAMES) or reason >= len(REASON_NAMES):
-            return ""
+        if not 0 < kind < len(KIND_NAMES) or reason >= len(_REASONS):
+            return False
         id_end = self._end(at + _HEAD)
         queue_end = self._end(id_end) if id_end >= 0 else id_end
         rest_end = self._rest_end(queue_end, shape) if queue_end >= 0 else queue_end
         if rest_end < 0:
-            return ""
+            return False
         self.position = rest_end
-        more = self._more(kind, shape, read_i64_le(data, at + 16), queue_end, rest_end)
-        line = self._head(at) + self._what(kind, reason, at, id_end, queue_end) + more + "}\n"
+        self._write_head(writer, at)
+        self._write_what(writer, kind, reason, at, id_end, queue_end)
+        self._write_more(writer, kind, shape, at, queue_end, rest_end)
+        writer.write(b"}\n")
         if shape == QUEUED_BIRTH:
-            what = self._what(events.QUEUED, 0, at, id_end, queue_end)
-            line += self._head(at) + what + "}\n"
-        return line
+            self._write_head(writer, at)
+            self._write_what(writer, events.QUEUED, 0, at, id_end, queue_end)
+            writer.write(b"}\n")
+        return True
 
-    def _head(self, at: i64) -> str:
+    def _write_head(self, writer: BytesWriter, at: i64) -> None:
         """What every line begins with: the source, the time and the number of the event."""
+        wall_us = read_i64_le(self._data, at + 8)
+        if wall_us != self._wall_us:
+            self._wall_us = wall_us
+            self._time = self._time_of(wall_us).encode()
         number = self._first + self.count
+        if number // 1_000 != self._thousand:
+            self._thousand = number // 1_000
+            thousands = str(self._thousand).encode() if self._thousand else b""
+            self._up_to_thousands = self._before_number + thousands
+        writer.write(self._up_to_thousands)
+        writer.write(_PADDED[number % 1_000] if self._thousand else _SMALL[number])
+        writer.write(self._before_time)
+        writer.write(self._time)
         self.count += 1
-        return (
-            f'{{"specversion":"1.0","id":"{self._boot}.{number}","source":"disque:{self.node}"'
-            f',"time":"{self._time(read_i64_le(self._data, at + 8))}"'
-        )
 
-    def _what(self, kind: i64, reason: i64, at: i64, id_end: i64, queue_end: i64) -> str:
+    def _write_what(
+        self, writer: BytesWriter, kind: i64, reason: i64, at: i64, id_end: i64, queue_end: i64
+    ) -> None:
         """Type, job, queue, counters."""
         data = self._data
-        name = KIND_NAMES[kind]
-        system = ',"messaging.system":"disque"'
         if kind == events.FLUSHED:
-            return f',"type":"disque.node.{name}"{system}'
-        queue = f',"messaging.destination.name":{self._queue(data[id_end + 4 : queue_end])}'
+            writer.write(f',"type":"disque.node.{KIND_NAMES[kind]}"'.encode() + _SYSTEM)
+            return
+        queue = self._queue(data[id_end + 4 : queue_end])
         if kind == events.PAUSED:
-            return f',"type":"disque.queue.{name}"{system}{queue}'
-        operation = _OPERATIONS.get(kind, "")
-        if operation:
-            system += f',"messaging.operation.type":"{operation}"'
-        elapsed_ms = read_i32_le(data, at + 24)
+            writer.write(f',"type":"disque.queue.{KIND_NAMES[kind]}"'.encode() + _SYSTEM + _QUEUE)
+            writer.write(queue)
+            return
+        writer.write(_BEFORE_SUBJECT[kind])
+        _write_quoted(writer, data[at + _HEAD + 4 : id_end])
+        writer.write(_BEFORE_QUEUE[kind])
+        writer.write(queue)
+        elapsed_ms = i64(read_i32_le(data, at + 24))
         if elapsed_ms >= 0:
-            word = "wait_ms" if kind == events.DELIVERED else "run_ms"
-            queue += f',"{word}":{elapsed_ms}'
+            writer.write(b',"wait_ms":' if kind == events.DELIVERED else b',"run_ms":')
+            _write_number(writer, elapsed_ms)
         if reason:
-            queue += f',"reason":"{REASON_NAMES[reason]}"'
-        return (
-            f',"type":"disque.job.{name}","subject":{_quoted(data[at + _HEAD + 4 : id_end])}'
-            f'{system}{queue},"messaging.message.body.size":{read_i32_le(data, at + 28)}'
-            f',"nacks":{_count(data, at + 4)},"additional_deliveries":{_count(data, at + 6)}'
-        )
+            writer.write(_REASONS[reason])
+        writer.write(_SIZE)
+        _write_number(writer, i64(read_i32_le(data, at + 28)))
+        nacks, deliveries = _count(data, at + 4), _count(data, at + 6)
+        if nacks == 0 and deliveries == 0:
+            writer.write(_NEVER_RETURNED)
+        else:
+            writer.write(b',"nacks":')
+            _write_number(writer, nacks)
+            writer.write(b',"additional_deliveries":')
+            _write_number(writer, deliveries)
+
+    def _write_more(
+        self, writer: BytesWriter, kind: i64, shape: i64, record_at: i64, at: i64, end: i64
+    ) -> None:
+        """The fields of this kind only."""
+        number = read_i64_le(self._data, record_at + 16)
+        if kind == events.DELIVERED or shape in (BIRTH, QUEUED_BIRTH):
+            writer.write(_CLIENT)
+            _write_number(writer, number)
+            writer.write(b'"')
+            if kind != events.DELIVERED:
+                writer.write(self._birth(self._data[at : at + _BIRTH]))
+                if read_i32_le(self._data, at + _BIRTH) >= 0:
+                    writer.write(self._body(self._data[at + _BIRTH + 4 : end]))
+        elif shape != PLAIN or kind not in (events.ACKED, events.QUEUED):
+            writer.write(self._more(kind, shape, number, at, end).encode())
 
     def _more(self, kind: i64, shape: i64, number: i64, at: i64, end: i64) -> str:
-        """The fields of this kind only."""
+        """The fields of a kind that is rarer."""
         data = self._data
-        if kind == events.DELIVERED:
-            return f',"messaging.client.id":"{number}"'
         if kind == events.REPLICATED or kind == events.COPIED:
             return f',"copies":{number}'
         if kind == events.WORKING:
@@ -161,21 +234,24 @@ class Segment:
             return f',"peer":{_quoted(data[at + 4 : end])}'
         if kind == events.DELAYED or shape == TEXT:
             return _noted(kind, number, data[at + 4 : end] if shape == TEXT else b"")
-        if shape != BIRTH and shape != QUEUED_BIRTH:
-            return ""
-        return (
-            f',"messaging.client.id":"{number}"'
-            f',"retry_s":{read_i64_le(data, at)},"ttl_s":{read_i64_le(data, at + 8)}'
-            f',"delay_s":{read_i64_le(data, at + 16)},"replicate":{read_i64_le(data, at + 24)}'
-            + self._body(data[at + _BIRTH + 4 : end], read_i32_le(data, at + _BIRTH) >= 0)
-        )
+        return ""
 
-    def _body(self, body: bytes, recorded: bool) -> str:
-        if not recorded:
-            return ""
+    def _birth(self, record: bytes) -> bytes:
+        """What a job was added with; many are added with the same."""
+        known = self._births.get(record)
+        if known is None:
+            if len(self._births) >= _KEPT_MAX:
+                self._births.clear()
+            known = self._births[record] = (
+                f',"retry_s":{read_i64_le(record, 0)},"ttl_s":{read_i64_le(record, 8)}'
+                f',"delay_s":{read_i64_le(record, 16)},"replicate":{read_i64_le(record, 24)}'
+            ).encode()
+        return known
+
+    def _body(self, body: bytes) -> bytes:
         if self._bodies == BODY_HASH:
-            return f',"body_sha256":"{sha256(body).hexdigest()}"'
-        return f',"body":"{b64encode(body).decode()}"'
+            return f',"body_sha256":"{sha256(body).hexdigest()}"'.encode()
+        return b',"body":"' + b64encode(body) + b'"'
 
     # -- the parts of a record ---------------------------------------------------------------
 
@@ -199,8 +275,8 @@ class Segment:
             return at + _BIRTH + 4
         return self._end(at + _BIRTH)
 
-    def _time(self, wall_us: i64) -> str:
-        """The time in the format of RFC 3339."""
+    def _time_of(self, wall_us: i64) -> str:
+        """The time in the format of RFC 3339, and the end of its field."""
         second = wall_us // _MICROSECONDS
         if second != self._second:
             self._second = second
@@ -209,14 +285,14 @@ class Segment:
             self._second_text = datetime.fromtimestamp(int(known), UTC).strftime(
                 "%Y-%m-%dT%H:%M:%S"
             )
-        return f"{self._second_text}.{str(wall_us % _MICROSECONDS).zfill(6)}Z"
+        return f'{self._second_text}.{str(wall_us % _MICROSECONDS).zfill(6)}Z"'
 
-    def _queue(self, name: bytes) -> str:
+    def _queue(self, name: bytes) -> bytes:
         known = self._queues.get(name)
         if known is None:
-            if len(self._queues) >= _NAMES_MAX:
+            if len(self._queues) >= _KEPT_MAX:
                 self._queues.clear()
-            known = self._queues[name] = _quoted(name)
+            known = self._queues[name] = _quoted(name).encode()
         return known
 
 
@@ -237,10 +313,40 @@ def _count(data: bytes, at: i64) -> i64:
     return i64(read_i16_le(data, at)) & U16_MAX
 
 
+def _write_number(writer: BytesWriter, number: i64) -> None:
+    """Decimal digits."""
+    if 0 <= number < 1_000:
+        writer.write(_SMALL[number])
+    else:
+        writer.write(str(number).encode())
+
+
+def _write_quoted(writer: BytesWriter, data: bytes) -> None:
+    """Any bytes as a JSON string, fast for what job IDs consist of."""
+    if not _is_plain(data):
+        writer.write(_quoted(data).encode())
+        return
+    writer.append(34)
+    writer.write(data)
+    writer.append(34)
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether a text in JSON holds these bytes as they are; ``False`` for some that it does."""
+    size: i64 = len(data)
+    if size % 8:
+        return False
+    for at in range(0, size, 8):
+        eight = read_i64_le(data, at)
+        # With a highest bit in none of them, a difference has one where a byte was less.
+        quoted = ((eight ^ _QUOTES) - _ONES) | ((eight ^ _BACKSLASHES) - _ONES)
+        if (eight | (eight - _SPACES) | quoted) & _HIGHEST != 0:
+            return False
+    return True
+
+
 def _quoted(data: bytes) -> str:
     """Any bytes as a JSON string."""
-    if data.translate(None, _HARMLESS).isalnum():
-        return f'"{data.decode()}"'
     return json.dumps(_text(data))
 
 
