@@ -102,7 +102,7 @@ class RestartedNodes:
 
     def links_changed(self, lost: dict[bytes, int]) -> None:
         """See whether nodes were started again that can be asked now, or are lost."""
-        if self._walking:
+        if self._walking or not self._membership.features & CAN_HAND_OVER:
             return
         now_ms = self._turn.now_ms
         for node in self._membership.reachable:
