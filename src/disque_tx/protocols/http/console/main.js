@@ -1,7 +1,7 @@
 // The frame around the pages: routes, the session, regular refreshing, keys.
 
 import { get, part, post, scope } from "/console/api.js";
-import { known, look, name as nodeName, others, summary } from "/console/cluster.js";
+import { changed, known, look, name as nodeName, others, summary } from "/console/cluster.js";
 import { shortcuts } from "/console/dialog.js";
 import { empty, h, put, s, segments } from "/console/dom.js";
 import { duration } from "/console/format.js";
@@ -29,7 +29,7 @@ const REST_MAX_MS = 30000;
 const LEAVE_MS = 1500;
 
 const $ = (id) => document.getElementById(id);
-const state = { page: null, role: "none", needed: false, held: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0, leaving: 0 };
+const state = { page: null, role: "none", needed: false, held: false, timer: 0, abort: null, asking: false, noticed: 0, warned: 0, began: 0, leaving: 0 };
 
 /** What pages use of the frame. */
 const app = {
@@ -113,6 +113,7 @@ async function refresh() {
   state.abort?.abort();
   const abort = new AbortController();
   state.abort = abort;
+  state.asking = true;
   const begun = performance.now();
   let rest = page.every_s * 1000;
   try {
@@ -127,6 +128,8 @@ async function refresh() {
     if (error.status === 401) return start();
     live("broken", error.status ? "Error" : "Offline, trying again");
     if (error.status || heartbeat.answers) app.problem(error);
+  } finally {
+    if (state.abort === abort) state.asking = false;
   }
   again(rest);
 }
@@ -166,7 +169,12 @@ const heartbeat = new Heartbeat((answers) => {
   const detail = next ? [`The page goes on at another node: `, h("a", { href: place }, next)] : "The console goes on trying. It knows no other node with a console.";
   app.problem({ title: "This node does not answer", message: detail });
   if (next) state.leaving = setTimeout(() => location.replace(place), LEAVE_MS);
-});
+}, watch);
+
+/** A page whose node has lost another one, or found it again, is asked for at once. Errors are for the next refresh to tell. */
+async function watch() {
+  if (!state.asking && state.page && (await changed().catch(() => false)) && !state.asking) refresh();
+}
 
 // -- pages --------------------------------------------------------------------------------------
 
