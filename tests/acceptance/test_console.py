@@ -217,22 +217,6 @@ class KeyTests(ConsoleCase):
         self.page.wait("document.activeElement.id === 'main'")
         self.assertEqual("#/nodes", self.page.run("location.hash"))
 
-    def test_phone(self) -> None:
-        """Nothing is wider than a phone, and the menu opens."""
-        self.page.size(360, 740, phone=True)
-        for place, text in (
-            ("", "Queues that wait longest"), ("queues", "thumbnails"),
-            ("queues/mail", "timeout after 30 s"), ("schedules", "nightly"),
-            ("nodes", "This node is alone"), ("clients", "http"), ("slowlog", "No delays"),
-        ):  # fmt: skip
-            self.page.open(f"{self.url}#/{place}")
-            self.page.wait_for_text(text)
-            self.assertEqual(360, self.page.run("document.documentElement.scrollWidth"), place)
-            self.assertEqual([], self.page.run(_CUT), place)
-        self.page.click("Menu")
-        self.page.click("Nodes")
-        self.page.wait_for_text("This node is alone")
-
     def test_failed_schedule(self) -> None:
         """What is wrong with a schedule is readable, and takes no room from what can be done."""
         self.node.client().call("PAUSE", "locked", "in")

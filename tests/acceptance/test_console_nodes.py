@@ -4,6 +4,7 @@ one process and one of two, which are four nodes."""
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -75,7 +76,12 @@ class HistoryTests(NodesCase):
     def added(self, path: str) -> int:
         """How many jobs were added within the span of a history."""
         found = self.apis[0]("GET", path)
-        return round(sum(found["samples"]["added"]) * found["step_s"])
+        per_s: list[float] = found["samples"]["added"]
+        return round(sum(per_s) * int(found["step_s"]))
+
+    def has_added(self, path: str, jobs: int) -> bool:
+        """Whether all nodes together have added so many jobs."""
+        return self.added(f"{path}&scope=cluster") == jobs
 
     def test_sum(self) -> None:
         """The history of a queue and of the cluster is the sum of all nodes, processes included;
@@ -84,7 +90,7 @@ class HistoryTests(NodesCase):
             for _ in range(number + 1):
                 self.add("mail", "x", address)
         for path in ("queues/mail/history?span=15m", "history?span=15m"):
-            wait_for(lambda path=path: self.added(f"{path}&scope=cluster") == 10, path, AGREE_S)
+            wait_for(partial(self.has_added, path, 10), path, AGREE_S)
             self.assertEqual(1, self.added(f"{path}&scope=node"))
         found = self.apis[0]("GET", "history?span=15m&scope=cluster")
         self.assertEqual(_NODES, len([m for m in found["marks"] if m["kind"] == "restart"]))

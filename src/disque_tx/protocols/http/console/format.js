@@ -1,7 +1,8 @@
 // Values as people read them. Every number gets its unit here or in the heading of its column.
 
-const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+// Numbers and dates are written as in the language of the browser; words are English.
+const whole = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
