@@ -62,6 +62,19 @@ class PageTests(PageCase):
         self.page.wait_for_text("No queue has such a name")
         self.clean(self.page)
 
+    def test_left(self) -> None:
+        """A question is about the page that one sees: who goes back leaves it, and nothing is
+        done."""
+        self.go("queues", "thumbnails")
+        self.go("queues/search%3Aindex", "search:index", "Flush…")
+        self.page.click("Flush…")
+        self.page.wait("!!document.querySelector('dialog')")
+        self.page.type("search:index")
+        self.page.run("history.back()")
+        self.page.wait_for_text("thumbnails")
+        self.page.wait("!document.querySelector('dialog')")
+        self.assertEqual(7, self.queued("search:index"))
+
     def test_states(self) -> None:
         """Jobs that are delayed or in the hands of a worker are found on the page of their queue,
         and when they will be queued."""

@@ -79,6 +79,13 @@ export function distance(ms) {
   return seconds > 0 ? `in ${duration(seconds)}` : `${duration(-seconds)} ago`;
 }
 
+/** The state of a job in the words of the pages. */
+export function stateText(row) {
+  if (row.state === undefined) return "queued";
+  if (row.state !== "active") return row.state;
+  return row.next_requeue_within === null ? "in flight, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
+}
+
 /** A text of limited length on one line. */
 export function preview(text, most = 160) {
   const line = text.slice(0, most + 1).replace(/\s+/g, " ");

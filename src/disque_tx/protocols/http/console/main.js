@@ -326,6 +326,10 @@ $("theme").addEventListener("click", nextTheme);
 $("help").addEventListener("click", help);
 $("find").addEventListener("click", find);
 $("logout").addEventListener("click", logout);
-window.addEventListener("hashchange", show);
+window.addEventListener("hashchange", () => {
+  // A question about one page must not be answered on another.
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  show();
+});
 theme(THEMES.has(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
 start();

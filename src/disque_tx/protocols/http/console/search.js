@@ -3,7 +3,7 @@
 import { at, get, key, query, scope, scoped } from "/console/api.js";
 import { known, name } from "/console/cluster.js";
 import { button, card, empty, h, put } from "/console/dom.js";
-import { count, distance, many, preview } from "/console/format.js";
+import { count, distance, many, preview, stateText } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
 const STATES = [["any", "Any state"], ["queued", "Queued"], ["active", "In flight, delayed, in backoff"], ["wait-repl", "Waiting for copies"], ["acked", "Done"]];
@@ -28,7 +28,7 @@ export default function search(app, words) {
   const table = new Table("Jobs found", [
     { title: "Job", class: "mono", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.id, `#/jobs/${key(row.url)}`)) },
     { title: "Queue", class: "name", text: (row) => row.queue ?? "" },
-    { title: "State", minor: true, text: (row) => row.state },
+    { title: "State", minor: true, text: stateText },
     { title: "Failed", num: true, minor: true, text: (row) => count(Number(row.nacks) + Number(row.additional_deliveries)) },
     { title: "Added", num: true, minor: true, text: (row) => distance(Number(BigInt(row.ctime) / 1000000n)) },
     { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
