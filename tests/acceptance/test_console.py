@@ -164,6 +164,17 @@ class PageTests(PageCase):
         self.page.wait(f"asked > {asked}")
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
+    def test_highlights(self) -> None:
+        """No page has a highlighted button that ends jobs: what is highlighted is clicked."""
+        letter_id = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"][0]["id"]
+        for place, text in (
+            ("queues", "thumbnails"), ("queues/mail", "Requeue all…"), ("schedules", "nightly"),
+            (f"jobs/{quote(self.job, safe='')}", "Acknowledge…"), ("clients", "http"),
+            (f"jobs/{quote(letter_id, safe='')}", "Drop…"),
+        ):  # fmt: skip
+            self.go(place, text)
+            self.assertEqual(0, self.page.run("document.querySelectorAll('button.main').length"))
+
     def test_stop_updates(self) -> None:
         """Figures that one wants to read hold still, and that has another name than the pause of a
         queue."""

@@ -182,6 +182,14 @@ class LanguageTests(PageCase):
         moment = self.page.run("document.querySelector('td[title]').title")
         self.assertRegex(moment, r"^\d{2}\.\d{2}\.\d{4}, \d{2}:\d{2}:\d{2}$")
 
+    def test_zones(self) -> None:
+        """When a recurring job is due is said by the reader's clock, and by that of its zone."""
+        words = {"cron": "0 3 * * *", "tz": "Asia/Tokyo", "queue": "reports", "body": "x"}
+        self.api("PUT", "schedules/early", words)
+        self.page.call("Emulation.setLocaleOverride", locale="de-DE")
+        self.page.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
+        self.go("schedules", "03:00:00 Asia/Tokyo", "23:30:00")
+
 
 class ColdTests(PageCase):
     """The first visit."""

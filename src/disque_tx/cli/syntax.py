@@ -202,6 +202,7 @@ ENTRIES: Final = (
     Topic("jobs", "SCHEDULE REPAIR", (), "Number the table of schedules anew on all nodes"),
     Topic("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
     Topic("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
+    Topic("jobs", "SCHEDULE SKIP", ("name",), "Leave out the next occurrence of a schedule"),
     Topic("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),
     Topic(
         "jobs",

@@ -62,6 +62,16 @@ export function moment(ms) {
   return clock.format(new Date(ms));
 }
 
+/** The same in the zone of somebody else; empty where that is the same, or the browser does not know the zone. */
+export function momentIn(ms, zone) {
+  try {
+    const there = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: zone }).format(new Date(ms));
+    return there === moment(ms) ? "" : there;
+  } catch {
+    return "";
+  }
+}
+
 export function hour(ms) {
   return hours.format(new Date(ms));
 }
