@@ -41,6 +41,8 @@ _RESTS: Final = 40
 _REST_MAX_S: Final = 30.0
 _BEAT_S: Final = 1.0
 _WATCHED: Final = 2
+#: The pages are open already when a round begins.
+_OPENED_S: Final = 8.0
 
 
 def consoles(bench: Bench) -> None:
@@ -59,6 +61,7 @@ def consoles(bench: Bench) -> None:
         def with_consoles(load: Load = load) -> Result:
             people = [_browser(ports[at % _NODES], paths) for at, paths in enumerate(_LOOKS)]
             with meanwhile(people):
+                time.sleep(_OPENED_S)
                 return bench.run(looked_at, load)
 
         def without(load: Load = load) -> Result:
