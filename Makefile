@@ -47,6 +47,7 @@
 #   make bench-pipeline       the pipeline on Spark over 10 million events
 #
 # To publish it:
+#   make console-shots        pictures of every page of the console, in build/console: 3 min
 #   make site                 the documentation as a static site, in build/site: 30 s
 #   make dist                 an sdist, and wheels for every Python here, each tried out: 2 min for a Python
 #
@@ -71,7 +72,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
-.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
+.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline console-shots site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -338,6 +339,11 @@ site: $(VENV)/.made-quick $(VENV)/.made-site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/site-cache . build/site
 	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
 	@echo "Open build/site/index.html in a browser."
+
+# Every page, with light and with dark colours, on a screen and on a phone; needs Chromium.
+console-shots: $(VENV)/.made-quick
+	rm -rf build/console
+	PYTHONPATH=$(CURDIR)/src $(BIN)/python -m tests.acceptance.consolepictures --every-page build/console
 
 # Interpreters for which wheels are compiled: those of the supported versions that are found here.
 PYTHONS ?= $(shell for version in 3.11 3.12 3.13 3.14; do \

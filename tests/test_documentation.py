@@ -110,6 +110,39 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual(in_usage, documented)
 
 
+class ConsoleTests(SynchronousTestCase):
+    """What is claimed of the console."""
+
+    def test_shown(self) -> None:
+        """Whoever compares consoles may run the test that shows a row: it exists, and each row
+        that this console has names one."""
+        lines = (_ROOT / "docs/explanation/console-beside-others.md").read_text().splitlines()
+        rows = [line.strip("|").split("|") for line in lines if line.startswith("| ")]
+        named = 0
+        for feature, *others, test in ([cell.strip() for cell in row] for row in rows):
+            if test == "Shown by":
+                continue
+            if others and others[0] == "no":
+                self.assertEqual("", test, feature)
+                continue
+            self.assertIn(test.strip("`"), _tests_of(test.strip("`")), feature)
+            named += 1
+        self.assertGreater(named, 30)
+
+
+def _tests_of(name: str) -> set[str]:
+    """The names of all tests in the module of this one."""
+    module = name.rsplit(".", 2)[0]
+    tree = ast.parse((_ROOT / "tests" / f"{module.replace('.', '/')}.py").read_text())
+    return {
+        f"{module}.{case.name}.{test.name}"
+        for case in tree.body
+        if isinstance(case, ast.ClassDef)
+        for test in case.body
+        if isinstance(test, ast.FunctionDef)
+    }
+
+
 class HowToTests(SynchronousTestCase):
     """The groups of how-to guides in the index."""
 

@@ -112,6 +112,11 @@ class PageCase(ConsoleCase):
         for text in texts:
             self.page.wait_for_text(text)
 
+    def load(self, place: str, *texts: str) -> None:
+        """The same, with nothing of the page before that could be taken for it."""
+        self.page.open("about:blank")
+        self.go(place, *texts)
+
     def queued(self, queue: str) -> int:
         """The length of a queue."""
         return int(self.api("GET", f"counts/{quote(queue, safe='')}")["queued"])

@@ -21,7 +21,7 @@ from tests.acceptance.browser import BROWSERS, OPTIONS
 _WAIT_S: Final = 120.0
 _KEYS: Final = {
     "Enter": ("Enter", 13, "\r"), "Tab": ("Tab", 9, ""), "Escape": ("Escape", 27, ""),
-    " ": ("Space", 32, " "),
+    " ": ("Space", 32, " "), "ArrowDown": ("ArrowDown", 40, ""), "ArrowUp": ("ArrowUp", 38, ""),
 }  # fmt: skip
 
 
@@ -39,7 +39,8 @@ def _pipe() -> tuple[int, int]:
 
 
 class Browser:
-    """One page of a browser with a profile of its own. ``log``: texts and errors of its console."""
+    """One page of a browser with a profile of its own. ``log``: texts and errors of its console.
+    ``requested``: addresses that it asked for. ``loaded_bytes``: what came, headers included."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -69,6 +70,8 @@ class Browser:
         self._unread = b""
         self._session = ""
         self.log: list[str] = []
+        self.requested: list[str] = []
+        self.loaded_bytes = 0
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -118,14 +121,19 @@ class Browser:
         elif method == "Log.entryAdded":
             entry = values["entry"]
             self.log.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
+        elif method == "Network.requestWillBeSent":
+            self.requested.append(values["request"]["url"])
+        elif method == "Network.loadingFinished":
+            self.loaded_bytes += int(values["encodedDataLength"])
 
     # -- looking -----------------------------------------------------------------------------
 
     def run(self, program: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
         answer = self.call(
-            "Runtime.evaluate", expression=program, awaitPromise=True, returnByValue=True
-        )
+            "Runtime.evaluate", expression=program, awaitPromise=True, returnByValue=True,
+            allowUnsafeEvalBlockedByCSP=False,
+        )  # fmt: skip
         if "exceptionDetails" in answer:
             raise PageError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
@@ -197,18 +205,23 @@ class Browser:
         """Type into the element with the focus."""
         self.call("Input.insertText", text=text)
 
-    def press(self, key: str, *, shift: bool = False) -> None:
+    def press(self, key: str, *, shift: bool = False, ctrl: bool = False) -> None:
         """Press a key."""
         code, number, text = _KEYS.get(key, ("", ord(key[0].upper()), key))
         for kind in ("keyDown", "keyUp"):
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=code, text=text,
-                windowsVirtualKeyCode=number, modifiers=8 if shift else 0,
+                "Input.dispatchKeyEvent", type=kind, key=key, code=code,
+                text="" if ctrl else text, windowsVirtualKeyCode=number,
+                modifiers=(8 if shift else 0) + (2 if ctrl else 0),
             )  # fmt: skip
 
-    def picture(self) -> bytes:
-        """A picture of the window, as PNG."""
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+    def picture(self, *, whole: bool = False) -> bytes:
+        """A picture of the window, or of the whole page, as PNG."""
+        words: dict[str, Any] = {"format": "png"}
+        if whole:
+            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            words |= {"captureBeyondViewport": True, "clip": {**size, "scale": 1}}
+        return base64.b64decode(self.call("Page.captureScreenshot", **words)["data"])
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
         """Wait until a condition outside of the page holds."""

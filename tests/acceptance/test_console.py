@@ -62,6 +62,19 @@ class PageTests(PageCase):
         self.page.wait_for_text("No queue has such a name")
         self.clean(self.page)
 
+    def test_left(self) -> None:
+        """A question is about the page that one sees: who goes back leaves it, and nothing is
+        done."""
+        self.go("queues", "thumbnails")
+        self.go("queues/search%3Aindex", "search:index", "Flush…")
+        self.page.click("Flush…")
+        self.page.wait("!!document.querySelector('dialog')")
+        self.page.type("search:index")
+        self.page.run("history.back()")
+        self.page.wait_for_text("thumbnails")
+        self.page.wait("!document.querySelector('dialog')")
+        self.assertEqual(7, self.queued("search:index"))
+
     def test_states(self) -> None:
         """Jobs that are delayed or in the hands of a worker are found on the page of their queue,
         and when they will be queued."""
@@ -151,6 +164,17 @@ class PageTests(PageCase):
         self.page.wait(f"asked > {asked}")
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
+    def test_highlights(self) -> None:
+        """No page has a highlighted button that ends jobs: what is highlighted is clicked."""
+        letter_id = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"][0]["id"]
+        for place, text in (
+            ("queues", "thumbnails"), ("queues/mail", "Requeue all…"), ("schedules", "nightly"),
+            (f"jobs/{quote(self.job, safe='')}", "Acknowledge…"), ("clients", "http"),
+            (f"jobs/{quote(letter_id, safe='')}", "Drop…"),
+        ):  # fmt: skip
+            self.go(place, text)
+            self.assertEqual(0, self.page.run("document.querySelectorAll('button.main').length"))
+
     def test_stop_updates(self) -> None:
         """Figures that one wants to read hold still, and that has another name than the pause of a
         queue."""
@@ -216,22 +240,6 @@ class KeyTests(ConsoleCase):
         self.page.press("Enter")
         self.page.wait("document.activeElement.id === 'main'")
         self.assertEqual("#/nodes", self.page.run("location.hash"))
-
-    def test_phone(self) -> None:
-        """Nothing is wider than a phone, and the menu opens."""
-        self.page.size(360, 740, phone=True)
-        for place, text in (
-            ("", "Queues that wait longest"), ("queues", "thumbnails"),
-            ("queues/mail", "timeout after 30 s"), ("schedules", "nightly"),
-            ("nodes", "This node is alone"), ("clients", "http"), ("slowlog", "No delays"),
-        ):  # fmt: skip
-            self.page.open(f"{self.url}#/{place}")
-            self.page.wait_for_text(text)
-            self.assertEqual(360, self.page.run("document.documentElement.scrollWidth"), place)
-            self.assertEqual([], self.page.run(_CUT), place)
-        self.page.click("Menu")
-        self.page.click("Nodes")
-        self.page.wait_for_text("This node is alone")
 
     def test_failed_schedule(self) -> None:
         """What is wrong with a schedule is readable, and takes no room from what can be done."""

@@ -279,17 +279,6 @@ class ActionTests(PageCase):
         self.page.wait_for_text("timeout")
         self.page.wait_for_text("at worker-1")
 
-    def test_highlights(self) -> None:
-        """No page has a highlighted button that ends jobs: what is highlighted is clicked."""
-        letter_id = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"][0]["id"]
-        for place, text in (
-            ("queues", "thumbnails"), ("queues/mail", "Requeue all…"), ("schedules", "nightly"),
-            (f"jobs/{quote(self.job, safe='')}", "Acknowledge…"), ("clients", "http"),
-            (f"jobs/{quote(letter_id, safe='')}", "Drop…"),
-        ):  # fmt: skip
-            self.go(place, text)
-            self.assertEqual(0, self.page.run("document.querySelectorAll('button.main').length"))
-
     def test_links(self) -> None:
         """Whatever is in the address that somebody was sent, no request and no button of the page
         is about something else than the page says."""
@@ -336,12 +325,19 @@ class ActionTests(PageCase):
         self.assertEqual(0, self.queued("invoices"))
 
     def test_schedules(self) -> None:
-        """A recurring job is run at once, paused and deleted; delayed jobs are counted."""
+        """A recurring job is run at once, skipped once, paused and deleted; delayed jobs are
+        counted."""
         self.go("schedules", "nightly", "0 3 * * *")
         before = self.queued("reports:daily")
         self.page.click("Run nightly now")
         self.page.wait_for_text("The job of nightly is added.")
         self.assertEqual(before + 1, self.queued("reports:daily"))
+        self.page.click("Skip the next run of nightly")
+        before = self.api("GET", "schedules/nightly")["next_s"]
+        self.page.wait_for_text("Skip the next run of nightly?")
+        self.page.click("Skip")
+        self.page.wait_for_text("is skipped.")
+        self.assertEqual(before[1], self.api("GET", "schedules/nightly")["next_s"][0])
         self.page.click("Pause nightly")
         self.page.wait_for_text("nightly is paused.")
         self.assertTrue(self.api("GET", "schedules/nightly")["paused"])

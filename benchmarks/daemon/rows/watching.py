@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 from urllib.request import urlopen
@@ -55,9 +55,8 @@ def watched(bench: Bench) -> None:
 @contextmanager
 def _watchers(port: int) -> Iterator[None]:
     """Ask for everything every few seconds meanwhile."""
-    ended = threading.Event()
 
-    def ask() -> None:
+    def ask(ended: threading.Event) -> None:
         while True:
             for path in _PATHS:
                 with urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
@@ -65,10 +64,20 @@ def _watchers(port: int) -> Iterator[None]:
             if ended.wait(_STEP_S):
                 return
 
-    thread = threading.Thread(target=ask)
-    thread.start()
+    with meanwhile([ask]):
+        yield
+
+
+@contextmanager
+def meanwhile(works: list[Callable[[threading.Event], None]]) -> Iterator[None]:
+    """Do all these in threads until the end, of which an event tells them."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=work, args=(ended,)) for work in works]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         ended.set()
-        thread.join()
+        for thread in threads:
+            thread.join()

@@ -60,6 +60,12 @@ ENTRIES: Final = (
     Topic("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
     Topic("server", "SLOWLOG RESET", (), "Forget the slow commands"),
     Topic("server", "ACTIONS", ("[count]",), "Show who changed what lately"),
+    Topic(
+        "server",
+        "ACTIONS ADD",
+        ("jobs", "REQUEUE | DROP", "word", "[word ...]"),
+        "Keep what was done to dead letters by several commands",
+    ),
     Topic("server", "NOTE", ("word", "[word ...]"), "Mark this moment in charts, such as a deploy"),
     Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
     Topic("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
@@ -196,6 +202,7 @@ ENTRIES: Final = (
     Topic("jobs", "SCHEDULE REPAIR", (), "Number the table of schedules anew on all nodes"),
     Topic("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
     Topic("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
+    Topic("jobs", "SCHEDULE SKIP", ("name",), "Leave out the next occurrence of a schedule"),
     Topic("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),
     Topic(
         "jobs",

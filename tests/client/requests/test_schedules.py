@@ -43,6 +43,7 @@ class WordsTests(SynchronousTestCase):
             (schedules.schedule_repair(), ("SCHEDULE", "REPAIR")),
             (schedules.schedule_pause("s"), ("SCHEDULE", "PAUSE", b"s")),
             (schedules.schedule_resume("s"), ("SCHEDULE", "RESUME", b"s")),
+            (schedules.schedule_skip("s"), ("SCHEDULE", "SKIP", b"s")),
             (schedules.schedule_run("s"), ("SCHEDULE", "RUN", b"s")),
         ):
             self.assertEqual(words, request.words)
@@ -50,6 +51,7 @@ class WordsTests(SynchronousTestCase):
     def test_not_repeated(self) -> None:
         """A job that was perhaps added by hand is not added a second time."""
         self.assertFalse(schedules.schedule_run("s").repeatable)
+        self.assertFalse(schedules.schedule_skip("s").repeatable)  # it would leave out one more
         self.assertTrue(schedules.schedule_list().repeatable)
 
 

@@ -79,6 +79,19 @@ class ActionsTests(DeskCase):
         shown = [(b"REQUEUE other", 1), (b"REQUEUE mail", 520), (b"QFLUSH q", 3)]
         self.assertEqual(shown, rows)
 
+    def test_told(self) -> None:
+        """A program that has put dead letters back by many commands says so once, with their
+        number; it cannot claim actions that the node sees for itself."""
+        self.client.name = b"ann"
+        words = (b"actions", b"ADD", b"12", b"requeue", b"dead letters", b"ALL")
+        self.assertEqual(OK, self.run_command(*words))
+        (row,) = self.rows()
+        shown = [b"requeue", b"127.0.0.1:5001 (ann)", b'REQUEUE "dead letters" ALL', b""]
+        self.assertEqual(shown, row)
+        for odd in ((b"12", b"config", b"x"), (b"0", b"drop", b"x"), (b"-1", b"drop", b"x")):
+            self.assert_refused(b"ERR syntax error", actions, b"actions", b"add", *odd)
+        self.assertEqual(1, len(self.rows()))
+
     def run_flush(self) -> None:
         """QFLUSH, to its end."""
         self.server.registry.by_name[b"qflush"].run(self.server, self.client, [b"qflush", b"q"])

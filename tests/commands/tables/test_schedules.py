@@ -50,6 +50,25 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual(0, self.schedule(b"DEL", b"x"))
         self.assertEqual(2, len(self.control.performed))
 
+    def test_skip(self) -> None:
+        """What is left out is said, saved before that, and no longer among the next times; a
+        schedule that is paused has nothing to leave out."""
+        self.set()
+        times = self.shown()[b"next"]
+        assert isinstance(times, list)
+        self.assertEqual(times[0], self.schedule(b"SKIP", b"s"))
+        self.assertEqual(times[1], self.schedule(b"SKIP", b"s"))
+        self.assertEqual(3, len(self.control.performed))
+        after = self.shown()[b"next"]
+        assert isinstance(after, list)
+        self.assertEqual(times[2:], after[:3])
+        self.schedule(b"PAUSE", b"s")
+        refused = self.schedule(b"SKIP", b"s")
+        assert isinstance(refused, Error)
+        self.assertIn(b"no occurrence that could be left out", refused.line)
+        self.schedule(b"RESUME", b"s")
+        self.assertEqual(0, self.node.timetable.skipped_s(b"s"))
+
     def test_long_list(self) -> None:
         """A list of many schedules is made in slices, between which the node serves others; it has
         all of them, in order, without those that are deleted meanwhile."""

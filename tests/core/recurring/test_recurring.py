@@ -132,6 +132,46 @@ class AloneTests(RecurringCase):
         self.pass_seconds(1)
         self.assertEqual(11, self.length())
 
+    def leave_out(self) -> int:
+        """A client wants the next occurrence left out that is not left out yet."""
+        table = self.node.timetable
+        after_s = max(self.recurring.position_s(b"s"), table.skipped_s(b"s"))
+        time_s = table.definitions[b"s"].recurrence.after(self.recurring.calendar, after_s)
+        table.apply(table.plan_skip(b"s", time_s, self.node.id), self.wall_us // 1_000_000)
+        return int(time_s)
+
+    def test_left_out(self) -> None:
+        """What clients want left out is not made, also if they want it of several; those behind
+        that are, and a run that did not take place is none of the past."""
+        self.set()
+        self.pass_to(MINUTE_S)
+        self.assertEqual([MINUTE_S + 60, MINUTE_S + 120], [self.leave_out(), self.leave_out()])
+        self.pass_to(MINUTE_S + 60)
+        self.pass_to(MINUTE_S + 179)
+        self.assertEqual((1, MINUTE_S), (self.length(), self.last_s()))
+        self.pass_to(MINUTE_S + 180)
+        self.assertEqual((2, MINUTE_S + 180), (self.length(), self.last_s()))
+
+    def test_left_out_no_more(self) -> None:
+        """A schedule that is changed begins anew, without what was left out of the other one."""
+        self.set()
+        self.pass_to(MINUTE_S - 1)
+        self.leave_out()
+        self.set(ttl_s=60)
+        self.pass_to(MINUTE_S)
+        self.assertEqual(1, self.length())
+
+    def test_left_out_after_restart(self) -> None:
+        """What is left out is so, too, if the node was away when it was due, and makes up for what
+        it missed."""
+        self.set(missed=ALL)
+        self.pass_to(MINUTE_S)
+        self.leave_out()
+        self.begin(self.now_ms, (MINUTE_S + 300) * 1_000_000)
+        self.node.run_due()
+        self.pass_seconds(10)
+        self.assertEqual(5, self.length())
+
     def test_skipped(self) -> None:
         """After a long time the node goes on, without what was missed."""
         self.set(b"EVERY 10")

@@ -208,6 +208,14 @@ class ScheduleTests(ExchangeCase):
         other.merge(self.table.registers.all(), UNIX_S + 20)
         self.assertEqual(UNIX_S + 20, other.last_s(b"s"))
 
+    def test_left_out_still(self) -> None:
+        """An occurrence that clients want left out is so after the repair."""
+        self.table.apply(self.table.plan_skip(b"s", UNIX_S + 20, ME), UNIX_S + 11)
+        other = Timetable()
+        other.merge(repair(self.table, UNIX_S + 12), UNIX_S + 12)
+        self.assertEqual(UNIX_S + 20, self.table.skipped_s(b"s"))
+        self.assertEqual(UNIX_S + 20, other.skipped_s(b"s"))
+
     def test_last_run_up(self) -> None:
         """A last occurrence whose counter was run to its end does not keep later ones from being
         noted once the table is repaired."""

@@ -11,6 +11,7 @@ from disque_tx.core.tables.definition import (
     LAST,
     NAME_BYTES_MAX,
     SKIP,
+    SKIPPED,
     Definition,
     read,
 )
@@ -210,6 +211,20 @@ class ForeignTests(TimetableCase):
         self.table.merge([Register(b"s", b"colour", b"blue", 1, B)], UNIX_S)
         self.assertEqual(len(values) + 1, len(self.table.registers))
         self.assertFalse(self.table.active)
+
+    def test_left_out(self) -> None:
+        """What clients want left out is known to all nodes, and damaged or deleted counts as
+        nothing."""
+        self.set()
+        self.table.apply(self.table.plan_skip(b"s", UNIX_S + 60, ME), UNIX_S)
+        other = Timetable()
+        other.merge(self.table.registers.all(), UNIX_S)
+        self.assertEqual(UNIX_S + 60, other.skipped_s(b"s"))
+        for counter, value in enumerate((b"1", b"x y", b"1 " + b"9" * 30), 100):
+            other.merge([Register(b"s", SKIPPED, value, counter, B)], UNIX_S)
+            self.assertEqual(0, other.skipped_s(b"s"))
+        names = {change.name for change in self.table.plan_del(b"s", ME, UNIX_S)}
+        self.assertEqual({DEFINITION, SKIPPED}, names)
 
     def test_unreadable_last(self) -> None:
         """A damaged occurrence counts as none."""

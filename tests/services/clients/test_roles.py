@@ -76,6 +76,7 @@ class RoleTests(SynchronousTestCase):
             (b"INFO", b"all"), (b"qscan", b"0"), (b"Show", b"id"), (b"CLIENT", b"LIST"),
             (b"CONFIG", b"GET", b"*"), (b"SLOWLOG", b"GET"), (b"HELLO",),
             (b"SCHEDULE", b"LIST"), (b"QPOLICY", b"GET", b"q"), (b"WAITJOB", b"id"), (b"QLIST",),
+            (b"ACTIONS", b"9"),
         ]  # fmt: skip
         for words in allowed:
             check_role(Role.READER, words)
@@ -85,7 +86,7 @@ class RoleTests(SynchronousTestCase):
             (b"SLOWLOG", b"RESET"), (b"SHUTDOWN",), (b"JSCAN", b"0", b"BusyLoop"), (b"MONITOR",),
             (b"HELLO", b"3"), (b"DEBUG", b"SLEEP", b"1"), (b"CLUSTER", b"FORGET", b"x"),
             (b"SCHEDULE", b"RUN", b"x"), (b"QPOLICY", b"DEL", b"x"), (b"QFLUSH", b"q"),
-            (b"SCHEDULE",), (b"QMOVE", b"a", b"b"),
+            (b"SCHEDULE",), (b"QMOVE", b"a", b"b"), (b"ACTIONS", b"ADD", b"1", b"DROP", b"q"),
         ]  # fmt: skip
         for words in refused:
             error = self.assertRaises(CommandError, check_role, Role.READER, words)

@@ -110,6 +110,16 @@ def schedule_resume(name: Name) -> Request[bool]:
     return Request(("SCHEDULE", "RESUME", encoded(name)), _changed)
 
 
+def schedule_skip(name: Name) -> Request[datetime]:
+    """SCHEDULE SKIP: leave out the next occurrence; returns its time, in UTC. Each further call
+    leaves out one more.
+
+    :raises CommandFailed: NOSCHEDULE, there is none of this name, or there is no next occurrence.
+    :raises OutcomeUnknown: the answer was lost; it may be left out.
+    """
+    return Request(("SCHEDULE", "SKIP", encoded(name)), _occurrence)
+
+
 def schedule_run(name: Name) -> Request[str]:
     """SCHEDULE RUN: add the job of a schedule now, besides its occurrences; returns its ID.
 
@@ -145,6 +155,13 @@ def _schedule(reply: Any) -> Schedule:
         node=found("node", text),
         error=found("error", text),
     )
+
+
+def _occurrence(reply: Any) -> datetime:
+    found = _time(reply)
+    if found is None:
+        raise replies.MalformedReply("a time", reply)
+    return found
 
 
 def _time(reply: Any) -> datetime | None:

@@ -75,6 +75,7 @@ class Commands(Channels, Fetching[TakenJob]):
     schedule_repair = command(schedules.schedule_repair)
     schedule_pause = command(schedules.schedule_pause)
     schedule_resume = command(schedules.schedule_resume)
+    schedule_skip = command(schedules.schedule_skip)
     schedule_run = command(schedules.schedule_run)
 
     hello = command(requests.hello)

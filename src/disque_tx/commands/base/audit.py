@@ -22,7 +22,7 @@ _CHANGES: Final[dict[bytes, tuple[int, frozenset[bytes]]]] = {
     b"debug": (1, frozenset((b"flushall", b"loadaof", b"restart", b"crash-and-recover"))),
     b"pause": (2, frozenset((b"in", b"out", b"all", b"none"))),
     b"qpolicy": (1, frozenset((b"set", b"del", b"repair"))),
-    b"schedule": (1, frozenset((b"set", b"del", b"pause", b"resume", b"repair"))),
+    b"schedule": (1, frozenset((b"set", b"del", b"pause", b"resume", b"skip", b"repair"))),
     b"qflush": (0, frozenset()),
     b"shutdown": (0, frozenset()),
     b"note": (0, frozenset()),

@@ -25,7 +25,6 @@ _READING: Final = frozenset(
         b"qcount",
         b"qlist",
         b"waitjob",
-        b"actions",
     )
 )
 #: Commands that only read with one of these second words.
@@ -53,6 +52,8 @@ def reads(name: bytes, argv: list[bytes]) -> bool:
         return b"busyloop" not in [word.lower() for word in argv]
     if name == b"ask":
         return len(argv) > 2 and argv[2].upper() in READING
+    if name == b"actions":
+        return len(argv) < 3  # with more words it is told of an action
     if name == b"cluster" and len(argv) == 2 and argv[1].lower() == b"leaving":
         return True  # with a third word it is a change
     parts = _READING_PARTS.get(name)

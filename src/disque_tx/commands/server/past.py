@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.base.arguments import integer, required_integer, wrong_arguments
+from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.server.diagnosis import slow_entry
 from disque_tx.core.base.client import Client
@@ -17,6 +18,9 @@ from disque_tx.messages.records import ReplySink
 _ROWS_MAX: Final = 500
 _ACTIONS_COUNT: Final = 10
 _NOTE_BYTES_MAX: Final = 200
+#: What clients do by several commands, none of which says what it is a part of.
+_TOLD: Final = frozenset((b"requeue", b"drop"))
+_TOLD_JOBS_MAX: Final = 1 << 32
 
 
 def note(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -27,11 +31,22 @@ def note(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def actions(server: Server, client: Client, argv: list[bytes]) -> None:
-    """ACTIONS [count]: of this node, newest first."""
+    """ACTIONS [count]: of this node, newest first; or ACTIONS ADD jobs REQUEUE|DROP word ..."""
+    if len(argv) > 4 and argv[1].lower() == b"add":
+        _add(server, client, argv)
+        return
     if len(argv) > 2:
         raise wrong_arguments(b"actions")
     count = required_integer(argv[1]) if len(argv) == 2 else _ACTIONS_COUNT
     _rows(server, client.replies, 0, len(server.actions.entries) if count < 0 else count)
+
+
+def _add(server: Server, client: Client, argv: list[bytes]) -> None:
+    jobs = required_integer(argv[2])
+    if not 0 < jobs < _TOLD_JOBS_MAX or argv[3].lower() not in _TOLD:
+        raise syntax_error()
+    acted(server, client, argv[3:], jobs)
+    client.replies.status(b"OK")
 
 
 def actions_question(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -40,7 +40,7 @@ class Row:
 def row_of(node: Node, name: bytes, count: i64) -> Row:
     """The row of a schedule, with this number of occurrences to come."""
     definition = node.timetable.definitions[name]
-    times = [] if definition.paused else _times(node, definition, name, count)
+    times = next_times(node, name, count)
     row = Row(name, definition, times)
     row.last_s = node.timetable.last_s(name)
     row.maker = node.recurring.maker(name)
@@ -50,10 +50,12 @@ def row_of(node: Node, name: bytes, count: i64) -> Row:
     return row
 
 
-def _times(node: Node, definition: Definition, name: bytes, count: i64) -> list[int]:
+def next_times(node: Node, name: bytes, count: i64) -> list[int]:
+    """The next occurrences that are to be made, in seconds since 1970; none while it is paused."""
+    definition = node.timetable.definitions[name]
     times: list[int] = []
-    time_s: i64 = node.recurring.position_s(name)
-    while len(times) < count:
+    time_s: i64 = max(node.recurring.position_s(name), node.timetable.skipped_s(name))
+    while len(times) < count and not definition.paused:
         time_s = definition.recurrence.after(node.recurring.calendar, time_s)
         if time_s == NEVER:
             break

@@ -10,7 +10,12 @@ from disque_tx.commands.base.arguments import integer
 from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.jobs.jobs import read_add_options
 from disque_tx.commands.tables.change import change, repair
-from disque_tx.commands.tables.schedulelists import list_schedules, row_of, write_row
+from disque_tx.commands.tables.schedulelists import (
+    list_schedules,
+    next_times,
+    row_of,
+    write_row,
+)
 from disque_tx.core.adding.adding import out_of_memory
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.addrequest import AddRequest
@@ -26,7 +31,7 @@ _UNIQUE: Final = "UNIQUE is no option of a schedule: each of its occurrences is 
 
 
 def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
-    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN | REPAIR."""
+    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | SKIP | RUN | REPAIR."""
     refusal = CommandError("ERR", "Wrong SCHEDULE subcommand or number of arguments")
     run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
 
@@ -103,6 +108,17 @@ def _set_paused(server: Server, client: Client, name: bytes, paused: bool) -> No
     client.replies.integer(len(changes))
 
 
+def _skip(server: Server, client: Client, argv: list[bytes]) -> None:
+    """SKIP name"""
+    node = server.node
+    node.timetable.find(argv[2])
+    times = next_times(node, argv[2], 1)
+    if not times:
+        raise CommandError("ERR", "The schedule has no occurrence that could be left out")
+    _change(server, node.timetable.plan_skip(argv[2], times[0], node.id))
+    client.replies.integer(times[0])
+
+
 def _change(server: Server, changes: list[Register]) -> None:
     node = server.node
     save, exchange = server.control.save_schedules, node.recurring.exchange
@@ -143,6 +159,7 @@ _SUBCOMMANDS: Final = {
     b"del": Subcommand(_del, 3, 3),
     b"pause": Subcommand(_pause, 3, 3),
     b"resume": Subcommand(_resume, 3, 3),
+    b"skip": Subcommand(_skip, 3, 3),
     b"run": Subcommand(_run, 3, 3),
     b"repair": Subcommand(_repair, 2, 2),
 }

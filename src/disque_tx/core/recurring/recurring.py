@@ -14,6 +14,8 @@
 8. A last occurrence that lies in the future comes from a clock that was wrong. If another node
    confirms that, the next one is the first after now; a node by itself waits, for its own clock may
    have been set back.
+9. Occurrences that clients want left out are done with on every node when they are due, as far as
+   that node has been told so by then.
 
 No turn makes more than :data:`PER_TURN` of them.
 """
@@ -251,6 +253,8 @@ class Recurring(Part, CopiesWatcher):
             self._check_at(active, self._time_s() + _AGAIN_S)
         elif active.next_s > self._time_s():
             self._check_at(active, active.next_s)
+        elif active.next_s <= self._table.skipped_s(active.name):
+            self._done(active, active.next_s)
         elif self.maker(active.name) != self._membership.myself.id:
             self._check_at(active, self._time_s() + _AGAIN_S)
         elif active.next_s >= self._time_s() - LATE_S:

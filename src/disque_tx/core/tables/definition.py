@@ -26,9 +26,11 @@ from disque_tx.text.quoting import quote, split
 NAME_BYTES_MAX: Final = 256
 TEXT_BYTES_MAX: Final = 256
 BODY_BYTES_MAX: Final = 16 * 1024
-#: The registers of a schedule: what it is, and when it was last made.
+#: The registers of a schedule: what it is, when it was last made, and up to which time clients want
+#: its occurrences left out.
 DEFINITION: Final = b"definition"
 LAST: Final = b"last"
+SKIPPED: Final = b"skipped"
 #: What becomes of occurrences that no node could make in time.
 SKIP: Final = b"skip"
 ONE: Final = b"one"

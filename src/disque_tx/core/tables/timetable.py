@@ -2,7 +2,8 @@
 
 A schedule has two registers: its definition, and the last occurrence of it that was made. The
 counter of the second is the time of that occurrence, or one more than the register had if that is
-greater: so it grows with every occurrence, whatever the clocks say.
+greater: so it grows with every occurrence, whatever the clocks say. A third one is there if a
+client wanted an occurrence left out: up to which time. It does not count as made.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.tables.definition import (
     DEFINITION,
     LAST,
+    SKIPPED,
     TIME_S_MAX,
     Definition,
     check_job,
@@ -40,6 +42,7 @@ class Timetable(SharedTable):
     __slots__ = (
         "_bytes",
         "_last",
+        "_skipped",
         "active",
         "bytes_max",
         "changed",
@@ -56,6 +59,7 @@ class Timetable(SharedTable):
         self.schedules_max: i64 = SCHEDULES_MAX
         self.bytes_max: i64 = BYTES_MAX
         self._last: dict[bytes, tuple[int, int]] = {}
+        self._skipped: dict[bytes, tuple[int, int]] = {}
         self._bytes: i64 = 0
 
     def names(self) -> list[bytes]:
@@ -70,7 +74,15 @@ class Timetable(SharedTable):
 
     def last_s(self, name: bytes) -> i64:
         """The last occurrence that was made of a schedule since it was set; 0 if there is none."""
-        counter, time_s = self._last.get(name, (0, 0))
+        return self._of_definition(name, self._last)
+
+    def skipped_s(self, name: bytes) -> i64:
+        """Up to which time the occurrences of a schedule are left out because clients want that; 0
+        for none. What was wanted of another definition does not count."""
+        return self._of_definition(name, self._skipped)
+
+    def _of_definition(self, name: bytes, times: dict[bytes, tuple[int, int]]) -> i64:
+        counter, time_s = times.get(name, (0, 0))
         return time_s if counter == self.definitions[name].counter else 0
 
     # -- changes -----------------------------------------------------------------------------
@@ -94,13 +106,17 @@ class Timetable(SharedTable):
         if self._bytes + len(value) > self.bytes_max:
             text = f"All schedules together take more than {self.bytes_max} bytes"
             raise CommandError("ERR", text)
-        if len(self.registers) + 2 > self.registers_max:
+        self._check_room(2)
+        return [self._definition(name, value, node_id)]
+
+    def _check_room(self, registers: i64) -> None:
+        """Raise ``CommandError`` if the table has no room for more registers."""
+        if len(self.registers) + registers > self.registers_max:
             raise CommandError(
                 "ERR",
                 f"The table of schedules holds {self.registers_max} entries already, those that"
                 " were deleted in the last 7 days among them",
             )
-        return [self._definition(name, value, node_id)]
 
     def _definition(self, name: bytes, value: bytes, node_id: bytes) -> Register:
         registers = self.registers
@@ -130,6 +146,18 @@ class Timetable(SharedTable):
         changed = definition.started(wall_s)
         changed.paused = paused
         return [self._definition(name, changed.value(), node_id)]
+
+    def plan_skip(self, name: bytes, time_s: i64, node_id: bytes) -> list[Register]:
+        """The change that leaves out the occurrences of a schedule up to this time.
+
+        ``CommandError`` NOSCHEDULE if there is none, and for a table that is full.
+        """
+        value = b"%d %d" % (self.find(name).counter, time_s)
+        registers = self.registers
+        if registers.get(name, SKIPPED) is None:
+            self._check_room(1)
+        counter, generation = registers.next_counter(), registers.generation
+        return [Register(name, SKIPPED, value, counter, node_id, generation=generation)]
 
     def find(self, name: bytes) -> Definition:
         """The schedule of this name; ``CommandError`` NOSCHEDULE if there is none."""
@@ -162,6 +190,8 @@ class Timetable(SharedTable):
             last_s = self.last_s(register.pattern)
             found.counter = max(last_s, 1)
             found.value = b"%d %d" % (REPAIRED, last_s) if last_s else found.value
+        elif register.name == SKIPPED:
+            found.value = b"%d %d" % (REPAIRED, self.skipped_s(register.pattern))
         elif register.name == DEFINITION:
             position_s = self.position_s(register.pattern)
             if definition.start_s < position_s <= wall_s:
@@ -171,12 +201,14 @@ class Timetable(SharedTable):
     # -- what is in force --------------------------------------------------------------------
 
     def is_known(self, register: Register) -> bool:
-        return register.name in (DEFINITION, LAST)
+        return register.name in (DEFINITION, LAST, SKIPPED)
 
     def put_in_force(self, register: Register) -> None:
         name = register.pattern
         if register.name == LAST:
-            self._last[name] = _last(register.value)
+            self._last[name] = _occurrence(register.value)
+        elif register.name == SKIPPED:
+            self._skipped[name] = _occurrence(register.value)
         elif register.name == DEFINITION:
             definition = None if register.deleted_s else read(register)
             self._replace(name, definition, len(register.value))
@@ -186,6 +218,8 @@ class Timetable(SharedTable):
         name, what = key
         if what == LAST:
             self._last.pop(name, None)
+        elif what == SKIPPED:
+            self._skipped.pop(name, None)
         elif what == DEFINITION:
             self._replace(name, None, 0)
         self.changed[name] = None
@@ -201,7 +235,7 @@ class Timetable(SharedTable):
         self.active = bool(self.definitions)
 
 
-def _last(value: bytes) -> tuple[int, int]:
+def _occurrence(value: bytes) -> tuple[int, int]:
     """The definition and the time of an occurrence; zeros for a damaged or deleted one."""
     words = value.split()
     if len(words) != 2:

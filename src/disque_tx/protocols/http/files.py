@@ -1,7 +1,10 @@
-"""The files of the console: read once, served with entity tags."""
+"""The files of the console: read once, served with entity tags, and compressed for those who
+take that."""
 
 from __future__ import annotations
 
+import gzip
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -14,6 +17,8 @@ from disque_tx.protocols.http.server.routes import Route
 
 FOLDER: Final = Path(__file__).parent / "console"
 _START: Final = "index.html"
+#: In Accept-Encoding; with a weight of zero it is refused.
+_GZIP: Final = re.compile(r"(?:^|,)\s*gzip\s*(?:;\s*q\s*=\s*(?!0(?:\.0*)?\s*(?:,|$))[^,]*)?(?:,|$)")
 _TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -24,9 +29,10 @@ _TYPES: Final = {
 
 @attrs.frozen
 class File:
-    """``tag``: the entity tag, quotes included."""
+    """``tag``: the entity tag, quotes included. ``packed``: the data by gzip."""
 
     data: bytes
+    packed: bytes
     content_type: str
     tag: str
 
@@ -34,7 +40,12 @@ class File:
 def read_files() -> dict[str, File]:
     """All files by name; those of types that browsers need not know are left out."""
     return {
-        path.name: File(data, _TYPES[path.suffix], f'"{sha256(data).hexdigest()[:32]}"')
+        path.name: File(
+            data,
+            gzip.compress(data, mtime=0),
+            _TYPES[path.suffix],
+            f'"{sha256(data).hexdigest()[:32]}"',
+        )
         for path in sorted(FOLDER.iterdir())
         if path.suffix in _TYPES
         for data in (path.read_bytes(),)
@@ -61,12 +72,18 @@ class ConsoleFiles:
             raise Problem(404, "PATH", "There is nothing at this path.")
         # The browser asks each time, so that a new version of the node is never mixed with an old
         # console, and gets an answer without a body.
-        headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+        packed = _GZIP.search(exchange.request.getHeader("Accept-Encoding") or "") is not None
+        # Each form has a tag of its own: caches must not take one for the other.
+        tag = f'{file.tag[:-1]}-gzip"' if packed else file.tag
+        headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         known = exchange.request.getHeader(b"If-None-Match") or b""
-        tag = file.tag.encode()
-        if tag in (known_tag.strip().removeprefix(b"W/") for known_tag in known.split(b",")):
+        if tag.encode() in (
+            known_tag.strip().removeprefix(b"W/") for known_tag in known.split(b",")
+        ):
             return Reply(b"", 304, file.content_type, headers)
-        return Reply(file.data, 200, file.content_type, headers)
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+        return Reply(file.packed if packed else file.data, 200, file.content_type, headers)
 
 
 def file_routes() -> list[Route]:

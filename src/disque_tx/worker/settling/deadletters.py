@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final
 
 import attrs
@@ -176,6 +177,8 @@ class DeadLetters:
         self._client = client
         self._opened = opened
         self.unseen: list[str] = []
+        # How many letters this object has acted on that lay at each node, by its address.
+        self._done: Counter[str] = Counter()
 
     def entries(self, queue: str | None, prefix: str) -> list[DeadJob]:
         """The dead jobs in a queue of letters, and those of its jobs in the queue that their policy
@@ -221,11 +224,11 @@ class DeadLetters:
 
         :raises OutcomeUnknown: the job may have been added; the letters are still there.
         """
-        if replicate is None and self._moved(entry):
-            return
-        options = letter.add_options.with_replicate(replicate)
-        self._client.add_job_with(letter.queue, letter.body, options)
-        self.drop(entry)
+        if replicate is not None or not self._moved(entry):
+            options = letter.add_options.with_replicate(replicate)
+            self._client.add_job_with(letter.queue, letter.body, options)
+            self._client.ack_jobs(*entry.letters)
+        self._count(entry)
 
     def _moved(self, entry: DeadJob) -> bool:
         """Whether a node put the job of one of the letters back, and the others are dropped."""
@@ -250,6 +253,19 @@ class DeadLetters:
     def drop(self, entry: DeadJob) -> None:
         """Acknowledge the letters, which deletes them."""
         self._client.ack_jobs(*entry.letters)
+        self._count(entry)
+
+    def _count(self, entry: DeadJob) -> None:
+        self._done[next(iter(entry.letters.values()))] += 1
+
+    def tell(self, verb: str, queue: str, choice: str) -> None:
+        """Let each node keep among its actions what was done to letters there since the last call,
+        as one action: REQUEUE or DROP, the queue, and how the letters were chosen. An original
+        keeps none, and neither does a node that has gone meanwhile."""
+        done, self._done = self._done, Counter()
+        for address, count in done.items():
+            with suppress(ClientError), self._at(address) as node:
+                node.execute("ACTIONS", "ADD", count, verb, queue, choice)
 
     def _nodes(self) -> Iterator[Disque]:
         mine = self._client.hello()

@@ -55,6 +55,17 @@ class DeadTests(VerbCase):
         self.assertEqual(b"for mail", body)
         self.assertEqual(["other"], self.queues())
 
+    def test_actions(self) -> None:
+        """Whoever looks for lost jobs sees that letters were put back or dropped from a command
+        line, how many, and of which queue; a program that fails on the way leaves that, too."""
+        self.connection.call("ADDJOB", "dead:mail", "none", 0)
+        self.disque("dead", "requeue", "mail", "--all", "--yes")
+        self.disque("dead", "drop", "--all", "--yes")
+        rows = self.connection.call("ACTIONS", 2)
+        found = [(row[1], row[3], row[5]) for row in rows]
+        shown = [(b"drop", b"DROP * ALL", 2), (b"requeue", b"REQUEUE mail ALL", 1)]
+        self.assertEqual(shown, found)
+
     def test_unreadable(self) -> None:
         """A letter that is none is listed as such, stays, and is not in the way of the others."""
         job_id = self.connection.call("ADDJOB", "dead:mail", "x", 0)

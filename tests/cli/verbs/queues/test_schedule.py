@@ -37,6 +37,8 @@ class ScheduleVerbTests(VerbCase):
         self.assertEqual((0, "", ""), self.schedule("resume", "night"))
         _, text, _ = self.schedule("get", "night", "--json")
         self.assertEqual(5, len(json.loads(text)["next"]))
+        status, skipped, _ = self.schedule("skip", "night")
+        self.assertEqual((0, f"{json.loads(text)['next'][0]}\n"), (status, skipped))
         _, text, _ = self.schedule("get", "night")
         self.assertIn("options\tTTL, 60\n", text)
         status, text, error = self.schedule("run", "tick")

@@ -25,6 +25,8 @@ _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
 _MANY: Final = 50
 #: A node that does not answer within this time is reported as missing.
 _NODE_S: Final = 2.0
+#: What stands in the list of actions for the queues of all letters.
+_ANY_QUEUE: Final = "*"
 _T = TypeVar("_T")
 
 _queue = click.argument("queue", required=False)
@@ -208,6 +210,7 @@ def requeue(
                 done += 1
     finally:
         click.echo(f"{done} requeued")
+        _tell(mailbox, "REQUEUE", queue, everything)
     if done < len(chosen):
         raise SystemExit(1)
 
@@ -237,6 +240,12 @@ def drop(mailbox: DeadLetters, queue: str | None, ids: Any, everything: bool, ye
             done += 1
     finally:
         click.echo(f"{done} dropped")
+        _tell(mailbox, "DROP", queue, everything)
+
+
+def _tell(mailbox: DeadLetters, verb: str, queue: str | None, everything: bool) -> None:
+    """Leave a line in the list of actions of each node, also of what was done before an error."""
+    mailbox.tell(verb, queue or _ANY_QUEUE, "ALL" if everything else "IDS")
 
 
 def _confirmed(

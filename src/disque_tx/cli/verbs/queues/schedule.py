@@ -159,6 +159,16 @@ def resume(options: ClientOptions, name: str) -> None:
         members.cluster().schedule_resume(name)
 
 
+@command.command("skip")
+@click.argument("name")
+@click.pass_obj
+def skip(options: ClientOptions, name: str) -> None:
+    """Leave out the next occurrence of a schedule, and print its time. Once more: the one after
+    that, too."""
+    with Members(options) as members:
+        click.echo(_time(members.cluster().schedule_skip(name)))
+
+
 @command.command("run")
 @click.argument("name")
 @click.pass_obj

@@ -131,6 +131,11 @@ export function counted(path, members = {}) {
   return query(path, { ...members, cluster: scope.everywhere ? 1 : undefined });
 }
 
+/** The pattern of names for what was typed: words are looked for anywhere in a name. */
+export function pattern(text) {
+  return text === "" || /[*?[]/.test(text) ? text : `*${text}*`;
+}
+
 /** A path with a query; members that are undefined or empty are left out. */
 export function query(path, members) {
   const words = Object.entries(members).filter(([, value]) => value !== undefined && value !== "");

@@ -59,7 +59,7 @@ export default function clients(app) {
     { title: "Heard from", num: true, text: (row) => `${duration(row.idle)} ago` },
     { title: "Connected for", num: true, minor: true, text: (row) => duration(row.age) },
   ], { key: (row) => row.name });
-  const noworkers = empty("No workers", "Programs that do jobs are listed here if they use the workers of this package:", "disque work mail=shop.tasks");
+  const noworkers = empty("No workers", "Programs that do jobs are listed here if they use the workers of this package:", "disque work shop.tasks:handlers");
   const others = new Table("Other clients", [
     { title: "Client", class: "name", text: (row) => row.name || "(no name)" },
     { title: "Address", class: "mono", text: (row) => row.addr },

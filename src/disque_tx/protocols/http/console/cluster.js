@@ -34,6 +34,17 @@ export async function look(signal) {
   });
 }
 
+/** What this node knows of the others without asking them: to which it is connected, and which have failed. */
+function links(nodes) {
+  return JSON.stringify(nodes.map(({ id, connected, flags }) => [id, connected, flags]));
+}
+
+/** Whether a node came, left, or lost its connection to this one since it was last looked. */
+export async function changed() {
+  const { nodes } = await get(at("nodes"));
+  return links(nodes) !== links(known.nodes);
+}
+
 /** Which node does not answer, and for how long. */
 function absent(node) {
   const pong_ms = Number(node.pong_received);

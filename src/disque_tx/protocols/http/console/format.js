@@ -1,7 +1,8 @@
 // Values as people read them. Every number gets its unit here or in the heading of its column.
 
-const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+// Numbers and dates are written as in the language of the browser; words are English.
+const whole = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -61,6 +62,16 @@ export function moment(ms) {
   return clock.format(new Date(ms));
 }
 
+/** The same in the zone of somebody else; empty where that is the same, or the browser does not know the zone. */
+export function momentIn(ms, zone) {
+  try {
+    const there = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: zone }).format(new Date(ms));
+    return there === moment(ms) ? "" : there;
+  } catch {
+    return "";
+  }
+}
+
 export function hour(ms) {
   return hours.format(new Date(ms));
 }
@@ -76,6 +87,13 @@ export function distance(ms) {
   const seconds = Math.round((ms - Date.now()) / 1000);
   if (Math.abs(seconds) < 1) return "now";
   return seconds > 0 ? `in ${duration(seconds)}` : `${duration(-seconds)} ago`;
+}
+
+/** The state of a job in the words of the pages. */
+export function stateText(row) {
+  if (row.state === undefined) return "queued";
+  if (row.state !== "active") return row.state;
+  return row.next_requeue_within === null ? "in flight, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
 }
 
 /** A text of limited length on one line. */

@@ -1,11 +1,11 @@
 // The frame around the pages: routes, the session, regular refreshing, keys.
 
 import { get, part, post, scope } from "/console/api.js";
-import { known, look, name as nodeName, others, summary } from "/console/cluster.js";
-import { shortcuts } from "/console/dialog.js";
+import { changed, known, look, name as nodeName, others, summary } from "/console/cluster.js";
 import { empty, h, put, s, segments } from "/console/dom.js";
 import { duration } from "/console/format.js";
 import { Heartbeat } from "/console/heartbeat.js";
+import { listen } from "/console/keys.js";
 
 const PAGES = [
   ["", "Overview", "overview", "o"],
@@ -29,7 +29,7 @@ const REST_MAX_MS = 30000;
 const LEAVE_MS = 1500;
 
 const $ = (id) => document.getElementById(id);
-const state = { page: null, role: "none", needed: false, held: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0, leaving: 0 };
+const state = { page: null, role: "none", needed: false, held: false, timer: 0, abort: null, asking: false, noticed: 0, warned: 0, began: 0, leaving: 0 };
 
 /** What pages use of the frame. */
 const app = {
@@ -113,6 +113,7 @@ async function refresh() {
   state.abort?.abort();
   const abort = new AbortController();
   state.abort = abort;
+  state.asking = true;
   const begun = performance.now();
   let rest = page.every_s * 1000;
   try {
@@ -127,6 +128,8 @@ async function refresh() {
     if (error.status === 401) return start();
     live("broken", error.status ? "Error" : "Offline, trying again");
     if (error.status || heartbeat.answers) app.problem(error);
+  } finally {
+    if (state.abort === abort) state.asking = false;
   }
   again(rest);
 }
@@ -166,7 +169,12 @@ const heartbeat = new Heartbeat((answers) => {
   const detail = next ? [`The page goes on at another node: `, h("a", { href: place }, next)] : "The console goes on trying. It knows no other node with a console.";
   app.problem({ title: "This node does not answer", message: detail });
   if (next) state.leaving = setTimeout(() => location.replace(place), LEAVE_MS);
-});
+}, watch);
+
+/** A page whose node has lost another one, or found it again, is asked for at once. Errors are for the next refresh to tell. */
+async function watch() {
+  if (!state.asking && state.page && (await changed().catch(() => false)) && !state.asking) refresh();
+}
 
 // -- pages --------------------------------------------------------------------------------------
 
@@ -249,7 +257,7 @@ async function start() {
   app.problem(null);
   $("role").hidden = state.role !== "reader";
   $("logout").hidden = !state.needed || state.role === "none";
-  $("nav").hidden = state.role === "none";
+  $("nav").hidden = $("find").hidden = state.role === "none";
   await (state.role === "none" ? login() : show());
 }
 
@@ -269,41 +277,44 @@ function nextTheme() {
   theme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
 }
 
-const KEYS = [
-  ...PAGES.map(([, title, , key]) => [`g ${key}`, title]),
-  ["/", "Search for queues"],
-  ["p", "Stop updates, or go on"],
-  ["t", "Light or dark colours"],
-  ["?", "This list"],
-  ["Esc", "Close a dialog"],
-];
-const ACTIONS = {
-  p: hold,
-  t: nextTheme,
-  "?": () => shortcuts(KEYS),
-  "/": () => {
-    if ($("search")) $("search").focus();
-    else location.hash = "#/queues";
-  },
-};
-let going = false;
+async function find() {
+  const { default: palette } = await import("/console/palette.js");
+  palette(PAGES, [
+    [state.held ? "Resume updates" : "Stop updates", hold],
+    ["Change colours", nextTheme],
+    ...(known.members > 1 ? [[scope.everywhere ? "Show this node only" : "Show the cluster", () => choose(scope.everywhere ? "daemon" : "cluster")]] : []),
+    ["Keyboard shortcuts", help],
+    ...(state.needed ? [["Log out", logout]] : []),
+  ]);
+}
 
-document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, select, textarea, dialog");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || state.role === "none") return;
-  const page = going && PAGES.find(([, , , key]) => key === event.key);
-  going = event.key === "g";
-  if (page) location.hash = `#/${page[0]}`;
-  else if (ACTIONS[event.key]) ACTIONS[event.key]();
-  else return;
-  event.preventDefault();
+const help = listen({
+  pages: PAGES, find, ready: () => state.role !== "none",
+  commands: {
+    p: hold,
+    t: nextTheme,
+    "/": () => {
+      if ($("search")) $("search").focus();
+      else location.hash = "#/queues";
+    },
+  },
 });
 
-$("scope").append(segments("Whose figures are shown", [["cluster", "Cluster"], ["daemon", "This node"]], scope.value, (word) => {
+async function logout() {
+  await post("/logout").catch(app.problem);
+  await start();
+}
+
+const SCOPES = segments("Whose figures are shown", [["cluster", "Cluster"], ["daemon", "This node"]], scope.value, choose);
+
+function choose(word) {
   scope.value = word;
+  for (const one of SCOPES.children) one.setAttribute("aria-pressed", String(one.dataset.value === word));
   showCluster();
   show();
-}));
+}
+
+$("scope").append(SCOPES);
 $("nav").append(...PAGES.map(([name, title]) => h("a", { href: `#/${name}`, "data-name": name }, title)));
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
@@ -312,11 +323,13 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 $("menu").addEventListener("click", () => menu(!$("nav").classList.contains("open")));
 $("hold").addEventListener("click", hold);
 $("theme").addEventListener("click", nextTheme);
-$("help").addEventListener("click", () => shortcuts(KEYS));
-$("logout").addEventListener("click", async () => {
-  await post("/logout").catch(app.problem);
-  await start();
+$("help").addEventListener("click", help);
+$("find").addEventListener("click", find);
+$("logout").addEventListener("click", logout);
+window.addEventListener("hashchange", () => {
+  // A question about one page must not be answered on another.
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  show();
 });
-window.addEventListener("hashchange", show);
 theme(THEMES.has(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
 start();

@@ -4,7 +4,7 @@ import { at, counted, get, key, member, plain, post, scope, scoped, where } from
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments, tiles } from "/console/dom.js";
-import { count, distance, duration, many, preview, real } from "/console/format.js";
+import { count, duration, many, preview, real, stateText } from "/console/format.js";
 import { History } from "/console/history.js";
 import { link, Table } from "/console/table.js";
 
@@ -29,7 +29,7 @@ export default function queue(app, name) {
   const nopolicy = empty("No policy", "The defaults hold. Settings for all queues of a pattern:", "disque policy set 'mail:*' retry 60");
   const jobs = new Table("Jobs", [
     { title: "Job", class: "mono", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.id, `#/jobs/${key(row.url)}`)) },
-    { title: "State", minor: true, text: state },
+    { title: "State", minor: true, text: stateText },
     { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
   ], { key: (row) => row.id });
   const nojobs = empty("No job waits here", "Jobs in flight, delayed, or in backoff are under “Not queued”. To add one:", `disque addjob ${title} 'hello' 0`);
@@ -43,12 +43,6 @@ export default function queue(app, name) {
   const end = h("div", { class: "end" }, history.choice, controls);
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, end), content);
   badge.hidden = end.hidden = true;
-
-  function state(row) {
-    if (row.state === undefined) return "queued";
-    if (row.state !== "active") return row.state;
-    return row.next_requeue_within === null ? "in flight, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
-  }
 
   /** Jobs that are in flight, delayed or in backoff: some that are found soon among all jobs of the node. */
   async function others(signal) {

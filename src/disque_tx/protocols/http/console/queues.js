@@ -1,6 +1,6 @@
 // All queues: searched, sorted, by pages.
 
-import { at, counted, get, key, post } from "/console/api.js";
+import { at, counted, get, key, pattern, post } from "/console/api.js";
 import { sparkline } from "/console/charts.js";
 import { button, empty, h, put } from "/console/dom.js";
 import { count, duration, many, real } from "/console/format.js";
@@ -8,11 +8,6 @@ import { link, Table } from "/console/table.js";
 
 const PAGE = 50;
 const KEPT = 60;
-
-/** The pattern for what was typed: words are looked for anywhere in a name. */
-function pattern(text) {
-  return text === "" || /[*?[]/.test(text) ? text : `*${text}*`;
-}
 
 export default function queues(app) {
   let sort = "queued";

@@ -3,7 +3,7 @@
 import { at, counted, get, key, post, query, remove, segment } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put } from "/console/dom.js";
-import { count, distance, moment } from "/console/format.js";
+import { count, distance, moment, momentIn } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
 const MOST = 1000;
@@ -13,8 +13,8 @@ export default function schedules(app) {
     { title: "Name", class: "name", text: (row) => row.name },
     { title: "When", fill: (cell, row) => cell.replaceChildren(h("code", {}, row.when), " ", h("span", { class: "unit" }, row.zone)) },
     { title: "Queue", class: "name", fill: (cell, row) => cell.replaceChildren(link(row.queue, `#/queues/${segment(row.queue)}`)) },
-    { title: "Next", fill: (cell, row) => time(cell, row.paused ? null : row.next_s[0], "") },
-    { title: "Last", minor: true, fill: (cell, row) => time(cell, row.last_s, "never") },
+    { title: "Next", fill: (cell, row) => time(cell, row, row.paused ? null : row.next_s[0], "") },
+    { title: "Last", fill: (cell, row) => time(cell, row, row.last_s, "never") },
     { title: "State", fill: state },
     ...(app.writes ? [{ title: "", fill: actions }] : []),
   ], { key: (row) => row.url });
@@ -30,9 +30,14 @@ export default function schedules(app) {
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "Delayed and recurring jobs")),
     card("Recurring jobs", null, table.node, none), card("Delayed and in backoff", note, waiting.node, nothing));
 
-  function time(cell, seconds, otherwise) {
-    put(cell, seconds ? distance(seconds * 1000) : otherwise);
-    cell.title = seconds ? moment(seconds * 1000) : "";
+  /** A time, by the clock of who looks at it, and by that of the schedule where it differs. */
+  function time(cell, row, seconds, otherwise) {
+    if (!cell.firstChild) cell.append(h("div", { class: "times" }, h("span", {}), h("small", {}), h("small", {})));
+    const [far, here, there] = cell.firstChild.children;
+    const elsewhere = seconds ? momentIn(seconds * 1000, row.zone) : "";
+    put(far, seconds ? distance(seconds * 1000) : otherwise);
+    put(here, seconds ? moment(seconds * 1000) : "");
+    put(there, elsewhere && `${elsewhere} ${row.zone}`);
   }
 
   function state(cell, row) {
@@ -48,6 +53,11 @@ export default function schedules(app) {
       cell.append(
         button("Run now", () => app.act(() => post(path(["run"])), `The job of ${row.name} is added.`), { class: "small", "aria-label": `Run ${row.name} now` }), " ",
         button("", () => app.act(() => post(path([cell.row.paused ? "resume" : "pause"])), cell.row.paused ? `${row.name} goes on.` : `${row.name} is paused.`), { class: "small" }), " ",
+        button("Skip next…", async () => {
+          const [next_s] = cell.row.next_s;
+          const sure = await confirm(`Skip the next run of ${row.name}?`, `Its job of ${moment(next_s * 1000)} is not added; the run after that is.`, "Skip");
+          if (sure) await app.act(() => post(path(["skip"])), (done) => `The run of ${moment(done.skipped_s * 1000)} is skipped.`);
+        }, { class: "small", "aria-label": `Skip the next run of ${row.name}` }), " ",
         button("Delete…", async () => {
           const sure = await confirm(`Delete ${row.name}?`, "No more jobs are added. Those that it added stay.", "Delete");
           if (sure) await app.act(() => remove(path([])), `${row.name} is deleted.`);
@@ -57,6 +67,7 @@ export default function schedules(app) {
     const verb = row.paused ? "Resume" : "Pause";
     put(cell.children[1], verb);
     cell.children[1].setAttribute("aria-label", `${verb} ${row.name}`);
+    cell.children[2].disabled = row.paused || !row.next_s.length;
   }
 
   async function refresh(signal) {

@@ -1,9 +1,9 @@
 // Jobs with a text in them: a long walk in parts, whose filters are in the address.
 
 import { at, get, key, query, scope, scoped } from "/console/api.js";
-import { known } from "/console/cluster.js";
+import { known, name } from "/console/cluster.js";
 import { button, card, empty, h, put } from "/console/dom.js";
-import { count, distance, many, preview } from "/console/format.js";
+import { count, distance, many, preview, stateText } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
 const STATES = [["any", "Any state"], ["queued", "Queued"], ["active", "In flight, delayed, in backoff"], ["wait-repl", "Waiting for copies"], ["acked", "Done"]];
@@ -13,6 +13,7 @@ const BUSY_MS = 1000;
 export default function search(app, words) {
   const filters = { text: words.get("text") ?? "", state: words.get("state") ?? "any", queue: words.get("queue") ?? "", attempts: words.get("attempts") ?? "" };
   let [begun, stopped, seen, found] = [false, false, 0, []];
+  const missing = new Set();
   const field = h("input", { type: "search", value: filters.text, placeholder: "ID, key, task, arguments, error", "aria-label": "Text in jobs", maxlength: 200 });
   const state = h("select", { "aria-label": "State" }, STATES.map(([value, text]) => h("option", { value, selected: value === filters.state }, text)));
   const queue = h("input", { type: "text", value: filters.queue, placeholder: "Any queue", "aria-label": "Queue" });
@@ -20,13 +21,14 @@ export default function search(app, words) {
   const form = h("form", { class: "head", onsubmit: (event) => { event.preventDefault(); go(); } }, field, state, queue,
     h("label", { class: "field" }, "Failed at least", attempts, "times"), h("button", {}, "Search"));
   const text = h("p", { role: "status" });
+  const lack = h("p", { class: "bad", role: "status" });
   const bar = h("progress", { "aria-label": "Progress" });
   const stop = button("Stop", () => { stopped = true; }, { class: "small" });
-  const progress = h("div", { class: "body" }, text, bar, stop);
+  const progress = h("div", { class: "body" }, text, lack, bar, stop);
   const table = new Table("Jobs found", [
     { title: "Job", class: "mono", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.id, `#/jobs/${key(row.url)}`)) },
     { title: "Queue", class: "name", text: (row) => row.queue ?? "" },
-    { title: "State", minor: true, text: (row) => row.state },
+    { title: "State", minor: true, text: stateText },
     { title: "Failed", num: true, minor: true, text: (row) => count(Number(row.nacks) + Number(row.additional_deliveries)) },
     { title: "Added", num: true, minor: true, text: (row) => distance(Number(BigInt(row.ctime) / 1000000n)) },
     { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
@@ -48,6 +50,7 @@ export default function search(app, words) {
     bar.value = end ? bar.max : seen;
     bar.hidden = stop.hidden = end !== "";
     put(text, `${many(found.length, "job")} found${end ? `; ${end}` : ""}. ${many(seen, "job")} of about ${count(Math.max(all, seen))} ${scope.everywhere ? "on all nodes" : "at this node"} looked at.`);
+    put(lack, missing.size ? `${[...missing].map(name).join(", ")} did not answer: jobs that are only there are not found.` : "");
   }
 
   /** From one part of the walk to the next, until the end or the button. */
@@ -60,6 +63,7 @@ export default function search(app, words) {
         const answer = await get(scoped(at("search"), { ...filters, cursor }));
         seen += Number(answer.seen);
         cursor = answer.cursor;
+        answer.nodes_missing.forEach((one) => missing.add(one));
         found = found.concat(answer.jobs);
       } catch (error) {
         if (error.code !== "TRYLATER") throw error;

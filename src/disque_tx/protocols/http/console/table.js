@@ -49,7 +49,7 @@ export class Table {
         const cell = row.children[number];
         if (column.fill) column.fill(cell, value, isNew);
         else put(cell, column.text(value));
-        if (column.num) cell.classList.toggle("zero", /^0(?!\.?\d)/.test(cell.textContent));
+        if (column.num) cell.classList.toggle("zero", /^0(?![.,]?\d)/.test(cell.textContent));
       });
       if (this.body.children[at] !== row) this.body.insertBefore(row, this.body.children[at] ?? null);
     });

@@ -64,8 +64,15 @@ class ScheduleTests(HttpCase):
         self.assertEqual({"changed": True}, self.http("DELETE", _NIGHTLY).json)
         self.assertEqual({"changed": False}, self.http("DELETE", _NIGHTLY).json)
         self.problem(404, "NOSCHEDULE", self.http("GET", _NIGHTLY))
-        for verb in ("pause", "resume", "run"):
+        for verb in ("pause", "resume", "skip", "run"):
             self.problem(404, "NOSCHEDULE", self.http("POST", f"{_NIGHTLY}/{verb}"))
+
+    def test_skip(self) -> None:
+        """Its next occurrence is left out, and the answer says which."""
+        self.put()
+        first, second = self.http("GET", _NIGHTLY).json["next_s"][:2]
+        self.assertEqual({"skipped_s": first}, self.http("POST", f"{_NIGHTLY}/skip").json)
+        self.assertEqual(second, self.http("GET", _NIGHTLY).json["next_s"][0])
 
     def test_refused(self) -> None:
         """What cannot be is refused with its reason, and nothing is set."""

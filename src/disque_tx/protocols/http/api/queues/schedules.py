@@ -115,6 +115,11 @@ def _changing(command: bytes) -> Handler:
     return change
 
 
+async def skip(exchange: Exchange) -> dict[str, Any]:
+    """SCHEDULE SKIP."""
+    return {"skipped_s": await exchange.call(b"SCHEDULE", b"SKIP", exchange.path["name"])}
+
+
 async def run(exchange: Exchange) -> Reply:
     """SCHEDULE RUN."""
     return added_reply((await exchange.call(b"SCHEDULE", b"RUN", exchange.path["name"])).text)
@@ -157,6 +162,10 @@ def schedule_routes() -> list[Route]:
         Route(
             "POST", f"{schedule}/resume", _changing(b"RESUME"), "Go on from now", answer=changed,
             errors=(404,),
+        ),
+        Route(
+            "POST", f"{schedule}/skip", skip, "Leave out its next occurrence; once more: one more",
+            answer=schema(skipped_s=NUMBER), errors=(404,),
         ),
         Route(
             "POST", f"{schedule}/run", run, "Add its job now", answer=ADDED, status=201,
