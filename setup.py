@@ -72,13 +72,17 @@ def extensions():
     # is not compiled may need libraries that are installed later, so it is not checked here.
     os.environ.setdefault("MYPYPATH", "src")
     options = ["--config-file=", "--strict", "--follow-imports=silent"]
-    return mypycify(
+    found = mypycify(
         [*options, *sources()],
         opt_level="2",
         debug_level="0",
         strip_asserts=False,
         multi_file=True,
     )
+    for extension in found:
+        # Files of one extension call each other directly then, and small functions are inlined.
+        extension.extra_compile_args.append("-fvisibility=hidden")
+    return found
 
 
 class ParallelBuild(build_ext):

@@ -61,14 +61,14 @@ class _Asked:
 
     __slots__ = ("answered_ms", "entries", "link", "node", "number", "started", "unanswered")
 
-    def __init__(self, node: NodeEntry, link: Link, started: bool, now_ms: i64) -> None:
+    def __init__(self, node: NodeEntry, link: Link, started: bool) -> None:
         self.node = node
         self.link = link
         self.started = started
         self.number: i64 = node.newest_link
         self.entries: list[HandoverEntry] = []
         self.unanswered: i64 = 0
-        self.answered_ms: i64 = now_ms
+        self.answered_ms: i64 = 0
 
 
 class RestartedNodes:
@@ -113,7 +113,7 @@ class RestartedNodes:
                 continue
             known: i64 = self._known.get(node.id, 0)
             if not known or not same_start(known, node.newest_link):
-                self.asked[node.id] = _Asked(node, link, True, now_ms)
+                self.asked[node.id] = _Asked(node, link, True)
         newly_lost = lost.keys() - self._lost
         self._lost = set(lost)
         if self.asked or newly_lost:
@@ -215,7 +215,7 @@ class RestartedNodes:
             return None
         if not link.features & CAN_HAND_OVER:
             return None
-        asked = self.asked[node_id] = _Asked(node, link, False, self._turn.now_ms)
+        asked = self.asked[node_id] = _Asked(node, link, False)
         return asked
 
     def _flush(self, asked: _Asked) -> None:
