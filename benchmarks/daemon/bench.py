@@ -41,12 +41,13 @@ class Load:
 @attrs.frozen
 class Result:
     """``jobs_s``: jobs per second. ``cpu_us``: server processor time per job. ``add_p50_us`` and
-    ``add_p99_us``: how long adding took."""
+    ``add_p99_us``: how long adding took. ``jobs``: how many were done."""
 
     jobs_s: float
     cpu_us: float
     add_p50_us: float
     add_p99_us: float
+    jobs: int
 
 
 class Comparison:
@@ -72,7 +73,7 @@ class Comparison:
             raise SystemExit(f"{server.kind} answered errors: {result.get('first_error')}")
         cpu_us = (server.cpu_s() - before_s) * 1e6 / result["jobs"]
         add = result["add"]
-        return Result(result["jobs_s"], cpu_us, add["p50"], add["p99"])
+        return Result(result["jobs_s"], cpu_us, add["p50"], add["p99"], result["jobs"])
 
     def turns(self, name: str, runs: Sequence[Callable[[], Result]]) -> list[list[Result]]:
         """Results of several, round by round, the order alternating; one round before those counted

@@ -97,6 +97,10 @@ class Group:
         """Processor time of all."""
         return sum(node.cpu_s() for node in self.nodes)
 
+    def resident(self) -> int:
+        """Bytes in memory, of all."""
+        return sum(node.resident() for node in self.nodes)
+
     def stop(self) -> None:
         """End them."""
         for node in self.nodes:

@@ -118,7 +118,10 @@ def _rabbit_config(names: list[str]) -> str:
         "loopback_users = none",
         "vm_memory_high_watermark.absolute = 4GB",
         "cluster_formation.peer_discovery_backend = rabbit_peer_discovery_classic_config",
-        *(f"cluster_formation.classic_config.nodes.{i} = {each}" for i, each in enumerate(names, 1)),
+        *(
+            f"cluster_formation.classic_config.nodes.{i} = {each}"
+            for i, each in enumerate(names, 1)
+        ),
     ]
     return "".join(f"{line}\n" for line in lines)
 
