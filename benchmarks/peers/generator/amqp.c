@@ -125,4 +125,8 @@ static size_t parse(conn *c, const char *p, size_t n) {
     }
     return used;
 }
-const protocol amqp = {"amqp", open_amqp, add, fetch, ack, parse};
+static void close_amqp(conn *c) {
+    begin_method(c, CONNECTION, 50); put_int(c, 200, 2); put_short(c, ""); put_int(c, 0, 4); end_frame(c);
+    await(c, CONNECTION, 51);
+}
+const protocol amqp = {"amqp", open_amqp, add, fetch, ack, parse, close_amqp};

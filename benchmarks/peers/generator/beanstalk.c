@@ -35,4 +35,4 @@ static size_t parse(conn *c, const char *p, size_t n) {
     } else failed(p, end - p);
     return used;
 }
-const protocol beanstalk = {"beanstalk", open_beanstalk, add, fetch, ack, parse};
+const protocol beanstalk = {"beanstalk", open_beanstalk, add, fetch, ack, parse, 0};

@@ -27,4 +27,4 @@ static size_t parse(conn *c, const char *p, size_t n) {
     if (taking) fetched(c); else if (c->adding) added(c, 1); else acked(c, 1);
     return used;
 }
-const protocol disque = {"disque", open_disque, add, fetch, ack, parse};
+const protocol disque = {"disque", open_disque, add, fetch, ack, parse, 0};

@@ -87,4 +87,13 @@ static size_t parse(conn *c, const char *p, size_t n) {
     }
     return used;
 }
-const protocol nats = {"nats", open_nats, add, fetch, ack, parse};
+static void close_nats(conn *c) {
+    put(c, "PING\r\n", 6); flush_out(c);
+    for (int answered = 0; !answered;) {
+        message m; size_t used;
+        while (!(used = scan(c->in, c->inlen, &m))) more(c);
+        answered = c->in[0] == 'P' && c->in[1] == 'O';
+        drop(c, used);
+    }
+}
+const protocol nats = {"nats", open_nats, add, fetch, ack, parse, close_nats};

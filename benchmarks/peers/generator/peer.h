@@ -21,7 +21,7 @@ typedef struct conn {
     void *own;            /* of the protocol */
 } conn;
 
-/* All but open only write to the buffer, or read from it. */
+/* All but open and close only write to the buffer, or read from it. */
 typedef struct {
     const char *name;
     void (*open)(conn *c);                   /* log in and make the queue; blocks */
@@ -29,6 +29,7 @@ typedef struct {
     void (*fetch)(conn *c, int n);           /* up to n jobs, as soon as there is one */
     void (*ack)(conn *c, const char *id);    /* a job is done */
     size_t (*parse)(conn *c, const char *p, size_t n); /* one message of the server: its length, or 0 if some of it is missing */
+    void (*close)(conn *c);                  /* until the server has what has no answer; blocks. 0 where all has one */
 } protocol;
 
 extern const protocol disque, streams, amqp, nats, beanstalk;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { ADD, TAKE, END };
-enum { STALLED_S = 60 };
+enum { STALLED_S = 60, ROOM = 65536 };
 int depth = 1, copies = 0, body_length = 100, quorum = 0;
 char *body;
 static const protocol *peer;
@@ -66,7 +66,7 @@ void flush_out(conn *c) {
 }
 /* what has come, after waiting for it */
 void more(conn *c) {
-    if (c->incap - c->inlen < 65536) { c->incap = c->incap * 2 + 65536; c->in = realloc(c->in, c->incap); }
+    if (c->incap - c->inlen < ROOM) { c->incap *= 2; c->in = realloc(c->in, c->incap); }
     ssize_t n = recv(c->fd, c->in + c->inlen, c->incap - c->inlen, 0);
     if (n < 0 && errno == EAGAIN) die("stalled", c->queue, strlen(c->queue));
     if (n <= 0) die("connection lost", c->queue, strlen(c->queue));
@@ -113,7 +113,7 @@ static void advance(conn *c) {
 }
 
 static void open_conn(conn *c, int port, int number, int queues, int consumer) {
-    c->number = number; c->consumer = consumer; c->ids = calloc(depth, sizeof *c->ids);
+    c->number = number; c->consumer = consumer; c->incap = 2 * ROOM; c->in = malloc(c->incap); c->ids = calloc(depth, sizeof *c->ids);
     sprintf(c->queue, "q%d", number % queues);
     c->fd = dial("127.0.0.1", port);
     struct timeval longest = {STALLED_S, 0}; setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
@@ -177,6 +177,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < conns; i++) open_conn(cs + i, port, i, queues, waits ? i == 0 : !add_only);
     double start = now(); deadline = start + seconds;
     if (waits) blocked(cs, cs + 1); else cycle(cs, conns);
+    for (int i = 0; i < conns && peer->close && !errors; i++) peer->close(cs + i);
     report(done, now() - start, errors, first_error, 1);
     return 0;
 }

@@ -41,4 +41,4 @@ static size_t parse(conn *c, const char *p, size_t n) {
     fetched(c);
     return used;
 }
-const protocol streams = {"streams", open_streams, add, fetch, ack, parse};
+const protocol streams = {"streams", open_streams, add, fetch, ack, parse, 0};
