@@ -23,7 +23,7 @@ _LOADS: Final = [(1, 1, 1), (1, 16, 1), (50, 1, _QUEUES), (50, 16, _QUEUES)]
 #: More than any server does in a run: the seconds end it.
 _ENDLESS: Final = 1_000_000_000
 #: After so many seconds without load, memory is looked at.
-_SETTLED_S: Final = 5
+_SETTLED_S: Final = 5.0
 
 
 @attrs.frozen
@@ -44,6 +44,7 @@ class Bench(Comparison):
         super().__init__(folder, sorted(generator.glob("*.c")), rounds)
         self._folder = folder
         self._plan = plan
+        self._settled_s = _SETTLED_S
 
     def speed(self, contest: Contest) -> None:
         """How many jobs a second, at which cost; and how long a waiting consumer waits."""
@@ -145,6 +146,6 @@ class Bench(Comparison):
         load = self._load(setting, self._plan.backlog, self._plan.fill_s, "-m", "add")
         filling = attrs.evolve(load, connections=_FILLING, queues=_QUEUES, depth=10)
         jobs = self.run(server, filling).jobs
-        time.sleep(_SETTLED_S)
+        time.sleep(self._settled_s)
         growth = (server.resident() - before) / jobs
         return [f"{jobs:,}", f"{before / 1e6:,.0f}", f"{growth:,.0f}"]

@@ -16,8 +16,8 @@ from tests.benchmarks.natsbroker import NatsBroker
 
 listen: Any = reactor.listenTCP
 #: A few bytes, so that nearly every message arrives in parts; and more than any message has.
-_PIECES = (31, 1 << 16)
-_CYCLES = ("-n", "30", "-c", "3", "-d", "5")
+_PIECES = (61, 1 << 16)
+_CYCLES = ("-n", "12", "-c", "2", "-d", "3")
 
 
 class BrokerCase(TestCase):
@@ -46,7 +46,7 @@ class NatsTests(BrokerCase):
         for piece in _PIECES:
             broker = NatsBroker(reactor, piece)
             result = await self.loaded("nats", broker, *_CYCLES)
-            self.assert_done(broker, result, 30)
+            self.assert_done(broker, result, 12)
 
     async def test_replicas(self) -> None:
         """The comparison with three copies is one with three copies, on files."""
@@ -57,13 +57,13 @@ class NatsTests(BrokerCase):
 
     async def test_no_job_in_time(self) -> None:
         """A pull that ended without a job is repeated, or a slow server would stop the run."""
-        broker = NatsBroker(reactor, 31, impatient=4)
+        broker = NatsBroker(reactor, 61, impatient=2)
         result = await self.loaded("nats", broker, *_CYCLES)
-        self.assert_done(broker, result, 30)
+        self.assert_done(broker, result, 12)
 
     async def test_signs_of_life(self) -> None:
         """A PING is answered, or NATS would end the connections of a long run."""
-        broker = NatsBroker(reactor, 31)
+        broker = NatsBroker(reactor, 61)
         await self.loaded("nats", broker, *_CYCLES)
         self.assertGreater(broker.pongs, 0)
 
@@ -78,8 +78,8 @@ class NatsTests(BrokerCase):
     async def test_waiting_consumer(self) -> None:
         """The latency is of jobs that were received, one after the other."""
         broker = NatsBroker(reactor, 4096)
-        result = await self.loaded("nats", broker, "-m", "blocked", "-n", "20")
-        self.assert_done(broker, result, 20)
+        result = await self.loaded("nats", broker, "-m", "blocked", "-n", "5")
+        self.assert_done(broker, result, 5)
         self.assertGreater(result["add"]["p50"], 0)
 
 
@@ -91,20 +91,20 @@ class AmqpTests(BrokerCase):
         for piece in _PIECES:
             broker = AmqpBroker(reactor, piece)
             result = await self.loaded("amqp", broker, *_CYCLES)
-            self.assert_done(broker, result, 30)
+            self.assert_done(broker, result, 12)
 
     async def test_confirms_for_several(self) -> None:
         """One confirm for several jobs counts for each of them once, also if one of them was
         confirmed before."""
-        broker = AmqpBroker(reactor, 31, batch=5)
+        broker = AmqpBroker(reactor, 61, batch=3)
         result = await self.loaded("amqp", broker, *_CYCLES)
-        self.assert_done(broker, result, 30)
+        self.assert_done(broker, result, 12)
 
     async def test_prefetch(self) -> None:
         """A consumer has no more jobs ahead than its depth, as with the other servers."""
         broker = AmqpBroker(reactor, 4096)
         await self.loaded("amqp", broker, *_CYCLES)
-        self.assertEqual(5, broker.ahead_max)
+        self.assertEqual(3, broker.ahead_max)
 
     async def test_durable(self) -> None:
         """Jobs survive a restart, and queues, which are of the type that is named."""
@@ -133,8 +133,8 @@ class AmqpTests(BrokerCase):
     async def test_waiting_consumer(self) -> None:
         """The latency is of jobs that were received, one after the other."""
         broker = AmqpBroker(reactor, 4096)
-        result = await self.loaded("amqp", broker, "-m", "blocked", "-n", "20")
-        self.assert_done(broker, result, 20)
+        result = await self.loaded("amqp", broker, "-m", "blocked", "-n", "5")
+        self.assert_done(broker, result, 5)
         self.assertGreater(result["add"]["p50"], 0)
 
     async def test_backlog(self) -> None:
