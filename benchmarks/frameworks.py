@@ -51,12 +51,9 @@ url = os.environ["BROKER"]
 dramatiq.set_broker(DisqueBroker(url) if url.startswith("disque") else RedisBroker(url=url))
 send = dramatiq.actor(noop).send
 """
-_TASKIQ: Final = """
+#: Behind the lines that make a ``broker`` of taskiq.
+TASKIQ_SEND: Final = """
 import asyncio
-from disque_tx.integrations.taskiq import DisqueBroker
-from taskiq_redis import ListQueueBroker
-url = os.environ["BROKER"]
-broker = DisqueBroker(url) if url.startswith("disque") else ListQueueBroker(url=url)
 async def work():
     noop()
 task = broker.task(task_name="noop")(work)
@@ -65,6 +62,12 @@ def send():
     if not hasattr(broker, "begun"):
         broker.begun = loop.run_until_complete(broker.startup())
     loop.run_until_complete(task.kiq())
+"""
+_TASKIQ: Final = """
+from disque_tx.integrations.taskiq import DisqueBroker
+from taskiq_redis import ListQueueBroker
+url = os.environ["BROKER"]
+broker = DisqueBroker(url) if url.startswith("disque") else ListQueueBroker(url=url)
 """
 _DJANGO: Final = """
 import django
@@ -125,7 +128,9 @@ FRAMEWORKS: Final = (
         5000,
     ),
     Framework("dramatiq, 1 process, 4 threads", _DRAMATIQ, "-m dramatiq app -p 1 -t 4", 5000),
-    Framework("taskiq, 1 process", _TASKIQ, "-m taskiq worker app:broker --workers 1", 5000),
+    Framework(
+        "taskiq, 1 process", _TASKIQ + TASKIQ_SEND, "-m taskiq worker app:broker --workers 1", 5000
+    ),
     Framework("Django-Q2, 1 worker", _DJANGO_Q2, "-m django qcluster", 500),
     Framework(
         "Django tasks, 1 thread", _DJANGO, "-m django disque_worker --concurrency 1", 2000, False

@@ -16,7 +16,7 @@ import attrs
 
 from benchmarks.daemon.bench import progress
 from benchmarks.daemon.servers import Server, disque, redis
-from benchmarks.frameworks import Framework, Worked, worked
+from benchmarks.frameworks import TASKIQ_SEND, Framework, Worked, worked
 from benchmarks.peers.contests import Running
 from benchmarks.peers.report import begin, ratios, row, spread
 from benchmarks.peers.servers import RabbitMQ
@@ -46,17 +46,8 @@ dramatiq.set_broker(RedisBroker(url=os.environ["BROKER"]))
 send = dramatiq.actor(noop).send
 """
 _TASKIQ: Final = """
-import asyncio
 from taskiq_redis import RedisStreamBroker
 broker = RedisStreamBroker(url=os.environ["BROKER"])
-async def work():
-    noop()
-task = broker.task(task_name="noop")(work)
-loop = asyncio.new_event_loop()
-def send():
-    if not hasattr(broker, "begun"):
-        broker.begun = loop.run_until_complete(broker.startup())
-    loop.run_until_complete(task.kiq())
 """
 _CELERY_WORKER: Final = "-m celery -A app worker -c 1 -l ERROR --without-gossip --without-mingle"
 _RQ_WORKER: Final = "-m rq.cli worker --url {broker} --quiet"
@@ -87,7 +78,7 @@ OTHERS: Final = (
     _Worker(
         Framework(
             "taskiq",
-            _TASKIQ,
+            _TASKIQ + TASKIQ_SEND,
             "-m taskiq worker app:broker --workers 1 --max-async-tasks 1",
             3000,
         ),
