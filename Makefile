@@ -44,7 +44,7 @@
 #   make bench-clients        the blocking client beside bare redis-py
 #   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
 #   make bench-frameworks     workers of frameworks on Disque beside the same on Redis
-#   make bench-peers          beside RabbitMQ, NATS JetStream, Redis Streams, beanstalkd, and other workers: 45 min
+#   make bench-peers          beside RabbitMQ, NATS JetStream, Redis Streams, beanstalkd, and other workers: 1 h
 #   make bench-peers-setup    installs what bench-peers needs, by apt-get
 #   make bench-pipeline       the pipeline on Spark over 10 million events
 #

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from benchmarks.daemon.report import Report
-from benchmarks.daemon.servers import Cluster, Server, disque, redis
+from benchmarks.daemon.servers import Cluster, Server, disque, redis, started
 
 _HERE = Path(__file__).parent
 
@@ -129,7 +129,7 @@ class Bench(Comparison):
     def cluster(self, size: int, python: str = "", *options: str) -> Cluster:
         """Nodes of the version under measurement, or of the one for ``python``."""
         python = python or self.python
-        return Cluster([disque(python, self.folder, *options) for _ in range(size)])
+        return Cluster(started([lambda: disque(python, self.folder, *options)] * size))
 
     @property
     def beside(self) -> str:

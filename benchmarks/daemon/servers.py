@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -46,10 +46,17 @@ class Server:
             stdout=subprocess.DEVNULL,
             env={**os.environ, **(variables or {})},
         )
+        try:
+            self._wait(start_s, " ".join(command))
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait(self, start_s: float, command: str) -> None:
         deadline_s = time.monotonic() + start_s
         while not self._answers():
             if time.monotonic() > deadline_s or self.process.poll() is not None:
-                raise SystemExit(f"{kind} did not start: {' '.join(command)}")
+                raise SystemExit(f"{self.kind} did not start: {command}")
             time.sleep(0.01)
 
     def _answers(self) -> bool:
@@ -82,6 +89,13 @@ class Server:
     def stop(self) -> None:
         """End it."""
         self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def kill(self) -> None:
+        """End it and all that descends from it at once."""
+        for pid in reversed(self.pids()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
 
@@ -159,6 +173,19 @@ class RoundRobin:
         """End it."""
         self._process.terminate()
         self._process.wait()
+
+
+def started(starts: Iterable[Callable[[], Server]]) -> list[Server]:
+    """Servers, started one after the other. If one fails, those before it are ended."""
+    servers: list[Server] = []
+    try:
+        for start in starts:
+            servers.append(start())
+    except BaseException:
+        for server in servers:
+            server.kill()
+        raise
+    return servers
 
 
 def disque(python: str, folder: Path, *options: str) -> Server:

@@ -11,7 +11,7 @@ import attrs
 
 from benchmarks.daemon.bench import Loaded
 from benchmarks.daemon.report import Goal, at_least, at_most
-from benchmarks.daemon.servers import Cluster, Server, disque
+from benchmarks.daemon.servers import Cluster, Server, disque, started
 from benchmarks.peers.servers import Nats, RabbitMQ, beanstalk, streams
 
 
@@ -54,7 +54,7 @@ def _node(policy: str) -> Callable[[Path], Running]:
 
 
 def _cluster(policy: str) -> Callable[[Path], Running]:
-    return lambda folder: Cluster([_disque(folder, policy) for _ in range(3)])
+    return lambda folder: Cluster(started([lambda: _disque(folder, policy)] * 3))
 
 
 def _disque(folder: Path, policy: str) -> Server:

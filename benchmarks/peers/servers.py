@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.daemon.servers import Group, Server, beanstalkd, free_port, redis
+from benchmarks.daemon.servers import Group, Server, beanstalkd, free_port, redis, started
 
 _RABBITMQ: Final = Path("/usr/lib/rabbitmq/bin")
 _START_S: Final = 180.0
@@ -46,10 +45,7 @@ class _RabbitNode(Server):
 
     def stop(self) -> None:
         """End all processes of it at once: what it keeps is thrown away."""
-        for pid in reversed(self.pids()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
+        self.kill()
 
 
 class RabbitMQ(Group):
@@ -77,9 +73,16 @@ class RabbitMQ(Group):
         config.write_text(_rabbit_config(names))
         (self._folder / "plugins").write_text("[].")
         kind = "amqp-quorum" if quorum else "amqp"
-        super().__init__(
-            [self._node(kind, name, port) for name, port in zip(names, ports, strict=True)]
-        )
+        try:
+            super().__init__(
+                started(
+                    functools.partial(self._node, kind, name, port)
+                    for name, port in zip(names, ports, strict=True)
+                )
+            )
+        except BaseException:
+            self._mapper.kill()
+            raise
         if size > 1:
             subprocess.run(
                 [str(_RABBITMQ / "rabbitmqctl"), "-n", names[0], "await_online_nodes", str(size)],
@@ -131,22 +134,27 @@ class Nats(Group):
 
     def __init__(self, folder: Path, size: int) -> None:
         routes = [free_port() for _ in range(size)]
-        watched = []
-        nodes = []
-        for route in routes:
-            own = Path(tempfile.mkdtemp(dir=folder))
-            port, web = free_port(), free_port()
-            config = own / "nats.conf"
-            config.write_text(_nats_config(own, port, web, route, routes))
-            command = [str(_found("nats-server")), "-c", str(config), "-l", str(own / "log")]
-            nodes.append(Server("nats", command, port))
-            watched.append(web)
-        super().__init__(nodes)
+        watched = [free_port() for _ in routes]
+        super().__init__(
+            started(
+                functools.partial(self._node, folder, web, route, routes)
+                for web, route in zip(watched, routes, strict=True)
+            )
+        )
         deadline_s = time.monotonic() + _START_S
         while not all(_has_leader(web, size) for web in watched):
             if time.monotonic() > deadline_s:
+                self.stop()
                 raise SystemExit("NATS did not elect a leader")
             time.sleep(0.1)
+
+    def _node(self, folder: Path, web: int, route: int, routes: list[int]) -> Server:
+        own = Path(tempfile.mkdtemp(dir=folder))
+        port = free_port()
+        config = own / "nats.conf"
+        config.write_text(_nats_config(own, port, web, route, routes))
+        command = [str(_found("nats-server")), "-c", str(config), "-l", str(own / "log")]
+        return Server("nats", command, port)
 
 
 def _nats_config(own: Path, port: int, web: int, route: int, routes: list[int]) -> str:
