@@ -44,6 +44,8 @@
 #   make bench-clients        the blocking client beside bare redis-py
 #   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
 #   make bench-frameworks     workers of frameworks on Disque beside the same on Redis
+#   make bench-peers          beside RabbitMQ, NATS JetStream, Redis Streams, beanstalkd, and other workers: 1 h
+#   make bench-peers-setup    installs what bench-peers needs, by apt-get
 #   make bench-pipeline       the pipeline on Spark over 10 million events
 #
 # To publish it:
@@ -60,6 +62,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := build/compiled
 BENCH_VENV := build/bench
+PEERS := build/peers
 JOBS ?= 2
 # Found out once: starting Python takes its time, and every rule about the compiled package asks.
 CAN_COMPILE = $(eval CAN_COMPILE := $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))'))$(CAN_COMPILE)
@@ -72,7 +75,8 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
-.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline console-shots site dist
+.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
+.PHONY: console-shots site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -254,16 +258,17 @@ spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	SPARK_KILLS=20 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
 
-bench:
+# The package, compiled anew, in an environment of its own.
+bench-install:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
+
+bench: bench-install
 	$(BENCH_VENV)/bin/python -m benchmarks.daemon $(BENCH_ARGS)
 
 # This version beside another one, in turn. OTHER: Python in an environment that has the other one.
 VERSION_ROWS ?= one,depth1,depth16,blocked,aof,copies1,copies16,backlog
-bench-versions:
-	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
-	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
+bench-versions: bench-install
 	$(BENCH_VENV)/bin/python -m benchmarks.daemon --other $(OTHER) --only $(VERSION_ROWS) $(BENCH_ARGS)
 
 # Bytes on the bus of clusters that have nothing to do, simulated.
@@ -274,13 +279,26 @@ bench-idle: $(VENV)/.made
 bench-clients: $(VENV)/.made-test
 	$(BIN)/python benchmarks/clients.py
 
-# The worker beside RQ and Celery, which are installed here only.
-bench-workers:
-	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
-	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
-	test -x build/peers/bin/python || $(BENCH_PYTHON) -m venv build/peers
-	build/peers/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]'
-	$(BENCH_VENV)/bin/python benchmarks/workers.py $(CURDIR)/build/peers/bin/python $(BENCH_ARGS)
+# Other people's workers, which are installed here only.
+$(PEERS)/.made:
+	test -x $(PEERS)/bin/python || $(BENCH_PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]' 'dramatiq[redis]' taskiq-redis
+	touch $@
+
+# The worker beside RQ and Celery.
+bench-workers: bench-install $(PEERS)/.made
+	$(BENCH_VENV)/bin/python benchmarks/workers.py $(CURDIR)/$(PEERS)/bin/python $(BENCH_ARGS)
+
+# Other people's servers, from Debian. The benchmark starts them itself, in folders of its own; the
+# services that the packages may have started are not needed, and only take processor time.
+PEER_PACKAGES := gcc rabbitmq-server nats-server redis-server beanstalkd
+bench-peers-setup: $(PEERS)/.made
+	@command -v apt-get > /dev/null || { echo "There is no apt-get here. Needed are the servers of these Debian packages: $(PEER_PACKAGES)"; exit 1; }
+	$(if $(filter 0,$(shell id -u)),,sudo )apt-get install --yes --no-install-recommends $(PEER_PACKAGES)
+
+# Disque and its worker beside other people's, in turn.
+bench-peers: bench-install $(PEERS)/.made
+	$(BENCH_VENV)/bin/python -m benchmarks.peers --workers $(PEERS)/bin/python $(BENCH_ARGS)
 
 # Workers of each framework on Disque and on Redis in turn.
 bench-frameworks:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -24,11 +25,12 @@ from typing import Final
 import attrs
 import redis
 
+from benchmarks.daemon.servers import tree_cpu_s
 from benchmarks.workers import free_port, listens, running, until
 from disque_tx import Disque
 
 _ROUNDS: Final = 7
-_TASK: Final = """
+TASK: Final = """
 import os
 _done = os.open(os.environ["DONE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def noop(*_):
@@ -49,12 +51,9 @@ url = os.environ["BROKER"]
 dramatiq.set_broker(DisqueBroker(url) if url.startswith("disque") else RedisBroker(url=url))
 send = dramatiq.actor(noop).send
 """
-_TASKIQ: Final = """
+#: Behind the lines that make a ``broker`` of taskiq.
+TASKIQ_SEND: Final = """
 import asyncio
-from disque_tx.integrations.taskiq import DisqueBroker
-from taskiq_redis import ListQueueBroker
-url = os.environ["BROKER"]
-broker = DisqueBroker(url) if url.startswith("disque") else ListQueueBroker(url=url)
 async def work():
     noop()
 task = broker.task(task_name="noop")(work)
@@ -63,6 +62,12 @@ def send():
     if not hasattr(broker, "begun"):
         broker.begun = loop.run_until_complete(broker.startup())
     loop.run_until_complete(task.kiq())
+"""
+_TASKIQ: Final = """
+from disque_tx.integrations.taskiq import DisqueBroker
+from taskiq_redis import ListQueueBroker
+url = os.environ["BROKER"]
+broker = DisqueBroker(url) if url.startswith("disque") else ListQueueBroker(url=url)
 """
 _DJANGO: Final = """
 import django
@@ -123,12 +128,66 @@ FRAMEWORKS: Final = (
         5000,
     ),
     Framework("dramatiq, 1 process, 4 threads", _DRAMATIQ, "-m dramatiq app -p 1 -t 4", 5000),
-    Framework("taskiq, 1 process", _TASKIQ, "-m taskiq worker app:broker --workers 1", 5000),
+    Framework(
+        "taskiq, 1 process", _TASKIQ + TASKIQ_SEND, "-m taskiq worker app:broker --workers 1", 5000
+    ),
     Framework("Django-Q2, 1 worker", _DJANGO_Q2, "-m django qcluster", 500),
     Framework(
         "Django tasks, 1 thread", _DJANGO, "-m django disque_worker --concurrency 1", 2000, False
     ),
 )
+
+
+@attrs.frozen
+class Worked:
+    """``tasks_s``: tasks a second. ``cpu_us``: processor time of the worker per task."""
+
+    tasks_s: float
+    cpu_us: float
+
+
+def worked(
+    framework: Framework,
+    folder: Path,
+    python: str,
+    broker: str,
+    watched: Callable[[], float] = lambda: 0.0,
+) -> Worked:
+    """Put the tasks in, then start the worker and measure it. ``python``: has the framework.
+    ``broker``: the URL; also in the place of ``{broker}`` in the command of the worker.
+    ``watched``: processor time of others, in seconds, that is added to the worker's."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    (place / "app.py").write_text(TASK + framework.program)
+    done = place / "done"
+    done.touch()
+    variables = {
+        "BROKER": broker,
+        "DONE": str(done),
+    }
+    if "django" in framework.worker:
+        (place / "settings.py").write_text(_SETTINGS)
+        variables |= {"DB": str(place / "db"), "DJANGO_SETTINGS_MODULE": "settings"}
+        _run([python, "-m", "django", "migrate", "--verbosity", "0"], place, variables)
+    _run([python, "-c", _SEND, str(framework.tasks)], place, variables)
+    command = [python, *framework.worker.format(broker=broker).split()]
+    with running(command, str(place), **variables) as process:
+        until(lambda: done.stat().st_size > 0, f"{framework.name} on {broker} begins")
+        start_s, before = time.perf_counter(), done.stat().st_size
+        used_s = tree_cpu_s(process.pid) + watched()
+        until(
+            lambda: done.stat().st_size >= framework.tasks,
+            f"{framework.name} on {broker} is done; see {place}",
+        )
+        took_s = time.perf_counter() - start_s
+        used_s = tree_cpu_s(process.pid) + watched() - used_s
+    tasks = framework.tasks - before
+    return Worked(tasks / took_s, used_s * 1e6 / tasks)
+
+
+def _run(command: list[str], place: Path, variables: dict[str, str]) -> None:
+    path = f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environ = {**os.environ, **variables, "PYTHONPATH": path}
+    subprocess.run(command, check=True, cwd=place, env=environ)
 
 
 class Bench:
@@ -141,39 +200,9 @@ class Bench:
 
     def speed(self, framework: Framework, broker: str) -> float:
         """Tasks a second."""
-        place = Path(tempfile.mkdtemp(dir=self._folder))
-        (place / "app.py").write_text(_TASK + framework.program)
-        (place / "settings.py").write_text(_SETTINGS)
-        done = place / "done"
-        done.touch()
-        variables = {
-            "BROKER": self._urls[broker],
-            "DONE": str(done),
-            "DB": str(place / "db"),
-            "DJANGO_SETTINGS_MODULE": "settings",
-        }
-        environ = {**os.environ, **variables}
-        if "django" in framework.worker:
-            self._run(["-m", "django", "migrate", "--verbosity", "0"], place, environ)
-        self._run(["-c", _SEND, str(framework.tasks)], place, environ)
-        with running([sys.executable, *framework.worker.split()], str(place), **variables):
-            until(lambda: done.stat().st_size > 0, f"{framework.name} on {broker} begins")
-            start_s, before = time.perf_counter(), done.stat().st_size
-            until(
-                lambda: done.stat().st_size >= framework.tasks,
-                f"{framework.name} on {broker} is done; see {place}",
-            )
-            took_s = time.perf_counter() - start_s
+        speed = worked(framework, self._folder, sys.executable, self._urls[broker]).tasks_s
         self._clean()
-        return (framework.tasks - before) / took_s
-
-    def _run(self, words: list[str], place: Path, environ: dict[str, str]) -> None:
-        subprocess.run(
-            [sys.executable, *words],
-            check=True,
-            cwd=place,
-            env={**environ, "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-        )
+        return speed
 
     def _clean(self) -> None:
         """What workers did not acknowledge when they were stopped is not for the next round."""

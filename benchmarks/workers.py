@@ -71,7 +71,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(words: list[str], folder: str, **variables: str) -> Iterator[None]:
+def running(words: list[str], folder: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process, for so long."""
     with open(Path(folder) / "output", "ab") as output:
         environ = {**os.environ, "PYTHONPATH": folder, **variables}
@@ -85,7 +85,7 @@ def running(words: list[str], folder: str, **variables: str) -> Iterator[None]:
             start_new_session=True,
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:

@@ -7,15 +7,13 @@ on the machine and on what else it does. Needs a C compiler and ``redis-server``
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.daemon.bench import Bench
+from benchmarks.daemon.machine import machine, redis_version
 from benchmarks.daemon.rows import ROWS
 
 
@@ -42,7 +40,7 @@ def main() -> int:
         bench = Bench(
             Path(folder), args.rounds, args.jobs, args.backlog, sys.executable, args.other
         )
-        where = machine()
+        where = f"{machine()}, Redis {redis_version()}"
         print(f"{where}. Bodies of 16 bytes; 50 connections and 50 queues unless the row differs;")
         print(f"{args.rounds} rounds in turn.")
         bench.report.begin()
@@ -51,29 +49,6 @@ def main() -> int:
             if args.json is not None:
                 bench.report.save(args.json, where)
     return 0
-
-
-def compiled() -> str:
-    """Whether the package under measurement is the compiled one."""
-    from disque_tx.core import node
-
-    return "compiled" if str(node.__file__).endswith(".so") else "not compiled"
-
-
-def machine() -> str:
-    """What this ran on."""
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":")[1].strip()
-            break
-    version = ["redis-server", "--version"]
-    redis = subprocess.run(version, capture_output=True, text=True, check=True).stdout
-    return (
-        f"{os.cpu_count()} cores of {model}, Linux {platform.release()}, Python "
-        f"{platform.python_version()}, disque-tx {compiled()}, Redis "
-        f"{redis.split('v=')[1].split()[0]}"
-    )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Report:
         if not self._goals:
             goal = None
         said = ["", ""] if goal is None else [str(goal), "yes" if goal.met(middle) else "**no**"]
-        words = [_written(value) for value in (middle, min(values), max(values))]
+        words = [written(value) for value in (middle, min(values), max(values))]
         print(f"| {' | '.join([work, figure, *words, *said])} |", flush=True)
         row: dict[str, object] = {
             "work": work,
@@ -69,6 +69,6 @@ class Report:
         path.write_text(json.dumps({"machine": machine, "figures": self._rows}, indent=1))
 
 
-def _written(value: float) -> str:
+def written(value: float) -> str:
     """With three significant digits, or as a whole number."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

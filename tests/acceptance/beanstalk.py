@@ -1,8 +1,14 @@
-"""A connection of beanstalkd's protocol, for tests that look at replies as they are."""
+"""beanstalkd itself, and a connection of its protocol, for tests that look at raw replies."""
 
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from tests.acceptance.daemon import free_port, wait_for
 
 
 class BeanstalkConnection:
@@ -37,3 +43,24 @@ class BeanstalkConnection:
         """End the connection."""
         self._stream.close()
         self._socket.close()
+
+
+def run_beanstalkd(case: SynchronousTestCase) -> int:
+    """Start beanstalkd until the test ends; its port. Raises SkipTest if it is not installed."""
+    program = shutil.which("beanstalkd")
+    if program is None:
+        raise SkipTest("beanstalkd is not in the path.")
+    port = free_port()
+    process = subprocess.Popen([program, "-l", "127.0.0.1", "-p", str(port)])
+    case.addCleanup(process.wait)
+    case.addCleanup(process.kill)
+    wait_for(lambda: _listens(port), "beanstalkd listens")
+    return port
+
+
+def _listens(port: int) -> bool:
+    try:
+        BeanstalkConnection(port).close()
+    except OSError:
+        return False
+    return True

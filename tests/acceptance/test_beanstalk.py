@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from contextlib import closing
 
 import greenstalk
-from twisted.trial.unittest import SkipTest
 
-from tests.acceptance.beanstalk import BeanstalkConnection
-from tests.acceptance.daemon import Daemon, DaemonTestCase, free_port, wait_for
+from tests.acceptance.beanstalk import BeanstalkConnection, run_beanstalkd
+from tests.acceptance.daemon import Daemon, DaemonTestCase, free_port
 
 _LINE = b"list-tube-used\r\n"
 #: Requests whose replies are compared, in this order, each with how many replies it has.
@@ -89,14 +86,7 @@ class BeanstalkTests(DaemonTestCase):
 
     def test_like_beanstalkd(self) -> None:
         """Clients get from the daemon, byte for byte, what they get from beanstalkd."""
-        program = shutil.which("beanstalkd")
-        if program is None:
-            raise SkipTest("beanstalkd is not in the path.")
-        port = free_port()
-        process = subprocess.Popen([program, "-l", "127.0.0.1", "-p", str(port)])
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        wait_for(lambda: _listens(port), "beanstalkd listens")
+        port = run_beanstalkd(self)
         self.started()
         for expected, found in zip(replies(port), replies(self.port), strict=True):
             self.assertEqual(expected, found)
@@ -157,11 +147,3 @@ class BeanstalkTests(DaemonTestCase):
         self.assertIn(waiting.reply(), (b"INTERNAL_ERROR\r\n", b"DRAINING\r\n"))
         daemon.start()
         self.assertEqual(b"RESERVED 1 3\r\none\r\n", self.client().call(b"reserve"))
-
-
-def _listens(port: int) -> bool:
-    try:
-        BeanstalkConnection(port).close()
-    except OSError:
-        return False
-    return True

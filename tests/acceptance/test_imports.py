@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import socket
-import subprocess
-import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +16,8 @@ from twisted.trial.unittest import SkipTest
 
 from disque_tx.cli.verbs.imports.beanstalk import Beanstalk
 from disque_tx.client.blocking import Disque
-from tests.acceptance.daemon import DaemonTestCase, free_port, wait_for
+from tests.acceptance.beanstalk import run_beanstalkd
+from tests.acceptance.daemon import DaemonTestCase, wait_for
 from tests.acceptance.disque import disque, started
 from tests.acceptance.redisserver import RedisServer
 
@@ -167,16 +165,10 @@ class BeanstalkdTests(ImportTestCase):
     """``disque import beanstalkd``."""
 
     def setUp(self) -> None:
-        program = shutil.which("beanstalkd")
-        if program is None:
-            raise SkipTest("beanstalkd is not in the path.")
         super().setUp()
-        port = free_port()
+        port = run_beanstalkd(self)
         self.address = f"127.0.0.1:{port}"
-        process = subprocess.Popen([program, "-l", "127.0.0.1", "-p", str(port)])
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.socket: socket.socket = wait_for(lambda: _connected(port), "beanstalkd listens")
+        self.socket = socket.create_connection(("127.0.0.1", port))
         self.addCleanup(self.socket.close)
         self.stream = self.socket.makefile("rb")
         self.addCleanup(self.stream.close)
@@ -284,11 +276,3 @@ class BeanstalkdTests(ImportTestCase):
         bodies = Counter(job.body for job in self.client.job_scan("mail"))
         self.assertEqual({b"%d" % number for number in range(_JOBS)}, set(bodies))
         self.assertLessEqual(bodies.total() - _JOBS, _KILLS)
-
-
-def _connected(port: int) -> socket.socket | None:
-    try:
-        return socket.create_connection(("127.0.0.1", port))
-    except OSError:
-        time.sleep(0.01)
-        return None
