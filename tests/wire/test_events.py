@@ -114,6 +114,31 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(3, made.events)
         self.assertNotIn("retry_s", found[1])
 
+    def test_strings(self) -> None:
+        """Whatever bytes a name or an ID consists of, a line is JSON that has them: with control
+        characters, quotes, backslashes and bytes that are no text at any place."""
+        for special in (b'"', b"\\", b"\x00", b"\x1f", b"\x7f", b"\x80", b"\xff", "é".encode()):
+            for place in range(8, 24):
+                name = b"a" * place + special + b"b" * (40 - place - len(special))
+                made = recorder()
+                made.job(events.ACKED, job(name, job_id=name), 0, 0, -1)
+                text = name.decode("utf-8", "backslashreplace")
+                line = self.one(made)
+                self.assertEqual(text, line["subject"])
+                self.assertEqual(text, line["messaging.destination.name"])
+
+    def test_numbers(self) -> None:
+        """Events are counted through thousands, and times have all their digits."""
+        for first in (0, 9, 997, 999_998, 123_456_789):
+            made = recorder()
+            times = [0, 9, 999, 1_000, 1_001, 2_147_483_647]
+            for elapsed_ms in times:
+                made.job(events.ACKED, job(), 0, 0, elapsed_ms)
+            found = lines(header(NO_BODY, first) + made.take())
+            numbers = [f"{BOOT_MS}.{number}" for number in range(first, first + len(times))]
+            self.assertEqual(numbers, [line["id"] for line in found])
+            self.assertEqual(times, [line["run_ms"] for line in found])
+
     def test_texts(self) -> None:
         """The reasons that consumers gave, and what took the place of a job, are in the lines."""
         made = recorder()

@@ -6,7 +6,6 @@ and our own otherwise. Bytes that are not UTF-8 appear as ``\\xff``.
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,6 +18,14 @@ from disque_tx.errors import PeerError
 from disque_tx.messages import events
 from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
 from disque_tx.messages.limits import U16_MAX
+from disque_tx.wire.events.jsontext import (
+    PADDED,
+    SMALL,
+    quoted,
+    text_of,
+    write_number,
+    write_quoted,
+)
 from disque_tx.wire.events.records import (
     BIRTH,
     BODY_HASH,
@@ -48,16 +55,6 @@ _PAUSES: Final = ("none", "in", "out", "all")
 #: Names of queues, and what jobs were added with, that are kept as JSON; a client may name any
 #: number.
 _KEPT_MAX: Final = 10_000
-#: Eight bytes at once: the highest bit of each, and the least byte that JSON shows as it is, the
-#: quote and the backslash, in each.
-_HIGHEST: Final = -0x7F7F7F7F7F7F7F80
-_SPACES: Final = 0x2020202020202020
-_QUOTES: Final = 0x2222222222222222
-_BACKSLASHES: Final = 0x5C5C5C5C5C5C5C5C
-_ONES: Final = 0x0101010101010101
-#: Numbers below a thousand, and with all three digits.
-_SMALL: Final = [b"%d" % number for number in range(1_000)]
-_PADDED: Final = [b"%03d" % number for number in range(1_000)]
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -92,7 +89,7 @@ class Segment:
         if len(data) < HEADER.size or data[:8] != MAGIC:
             raise PeerError("this is not a segment of an event log")
         _, node, boot, first, bodies = HEADER.unpack_from(data)
-        self.node: str = _text(node)
+        self.node: str = text_of(node)
         self.position: i64 = HEADER.size
         self.count: i64 = 0
         self.begun_us: i64 = 0
@@ -164,7 +161,7 @@ class Segment:
             thousands = str(self._thousand).encode() if self._thousand else b""
             self._up_to_thousands = self._before_number + thousands
         writer.write(self._up_to_thousands)
-        writer.write(_PADDED[number % 1_000] if self._thousand else _SMALL[number])
+        writer.write(PADDED[number % 1_000] if self._thousand else SMALL[number])
         writer.write(self._before_time)
         writer.write(self._time)
         self.count += 1
@@ -183,25 +180,25 @@ class Segment:
             writer.write(queue)
             return
         writer.write(_BEFORE_SUBJECT[kind])
-        _write_quoted(writer, data[at + _HEAD + 4 : id_end])
+        write_quoted(writer, data[at + _HEAD + 4 : id_end])
         writer.write(_BEFORE_QUEUE[kind])
         writer.write(queue)
         elapsed_ms = i64(read_i32_le(data, at + 24))
         if elapsed_ms >= 0:
             writer.write(b',"wait_ms":' if kind == events.DELIVERED else b',"run_ms":')
-            _write_number(writer, elapsed_ms)
+            write_number(writer, elapsed_ms)
         if reason:
             writer.write(_REASONS[reason])
         writer.write(_SIZE)
-        _write_number(writer, i64(read_i32_le(data, at + 28)))
+        write_number(writer, i64(read_i32_le(data, at + 28)))
         nacks, deliveries = _count(data, at + 4), _count(data, at + 6)
         if nacks == 0 and deliveries == 0:
             writer.write(_NEVER_RETURNED)
         else:
             writer.write(b',"nacks":')
-            _write_number(writer, nacks)
+            write_number(writer, nacks)
             writer.write(b',"additional_deliveries":')
-            _write_number(writer, deliveries)
+            write_number(writer, deliveries)
 
     def _write_more(
         self, writer: BytesWriter, kind: i64, shape: i64, record_at: i64, at: i64, end: i64
@@ -210,7 +207,7 @@ class Segment:
         number = read_i64_le(self._data, record_at + 16)
         if kind == events.DELIVERED or shape in (BIRTH, QUEUED_BIRTH):
             writer.write(_CLIENT)
-            _write_number(writer, number)
+            write_number(writer, number)
             writer.write(b'"')
             if kind != events.DELIVERED:
                 writer.write(self._birth(self._data[at : at + _BIRTH]))
@@ -231,7 +228,7 @@ class Segment:
         if kind == events.FLUSHED:
             return f',"jobs":{number}'
         if shape == PEER:
-            return f',"peer":{_quoted(data[at + 4 : end])}'
+            return f',"peer":{quoted(data[at + 4 : end])}'
         if kind == events.DELAYED or shape == TEXT:
             return _noted(kind, number, data[at + 4 : end] if shape == TEXT else b"")
         return ""
@@ -292,63 +289,22 @@ class Segment:
         if known is None:
             if len(self._queues) >= _KEPT_MAX:
                 self._queues.clear()
-            known = self._queues[name] = _quoted(name).encode()
+            known = self._queues[name] = quoted(name).encode()
         return known
 
 
 def _noted(kind: i64, number: i64, text: bytes) -> str:
     """The fields of an event that may have a text."""
     if kind == events.SCHEDULED:
-        return f',"schedule":{_quoted(text)},"occurrence_s":{number}'
+        return f',"schedule":{quoted(text)},"occurrence_s":{number}'
     fields = f',"backoff_ms":{number}' if kind == events.DELAYED else ""
     if text:
         replaced = kind in (events.MOVED, events.DUPLICATE, events.DOUBLED)
         name = "successor" if replaced else "note"
-        fields += f',"{name}":{_quoted(text)}'
+        fields += f',"{name}":{quoted(text)}'
     return fields
 
 
 def _count(data: bytes, at: i64) -> i64:
     """A number of two bytes, which may be up to 65535."""
     return i64(read_i16_le(data, at)) & U16_MAX
-
-
-def _write_number(writer: BytesWriter, number: i64) -> None:
-    """Decimal digits."""
-    if 0 <= number < 1_000:
-        writer.write(_SMALL[number])
-    else:
-        writer.write(str(number).encode())
-
-
-def _write_quoted(writer: BytesWriter, data: bytes) -> None:
-    """Any bytes as a JSON string, fast for what job IDs consist of."""
-    if not _is_plain(data):
-        writer.write(_quoted(data).encode())
-        return
-    writer.append(34)
-    writer.write(data)
-    writer.append(34)
-
-
-def _is_plain(data: bytes) -> bool:
-    """Whether a text in JSON holds these bytes as they are; ``False`` for some that it does."""
-    size: i64 = len(data)
-    if size % 8:
-        return False
-    for at in range(0, size, 8):
-        eight = read_i64_le(data, at)
-        # With a highest bit in none of them, a difference has one where a byte was less.
-        quoted = ((eight ^ _QUOTES) - _ONES) | ((eight ^ _BACKSLASHES) - _ONES)
-        if (eight | (eight - _SPACES) | quoted) & _HIGHEST != 0:
-            return False
-    return True
-
-
-def _quoted(data: bytes) -> str:
-    """Any bytes as a JSON string."""
-    return json.dumps(_text(data))
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace")
