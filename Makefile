@@ -288,10 +288,11 @@ bench-frameworks:
 	$(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install 'celery[redis]' 'dramatiq[redis]' taskiq-redis
 	$(BENCH_VENV)/bin/python -m benchmarks.frameworks $(BENCH_ARGS)
 
-# The pipeline over 10 million events, and how fast jobs go through Spark.
+# The pipeline over 10 million events, how fast jobs go through Spark, and into Delta tables.
 bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.pipeline $(BENCH_ARGS)
-	PYTHONPATH=$(ON_PATH) $(BIN)/python benchmarks/sparkio.py
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.sparkio
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.lakes
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

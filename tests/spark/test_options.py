@@ -27,7 +27,7 @@ class ReadingTests(SynchronousTestCase):
         found = read_options(_LEAST, streaming=True)
         self.assertEqual((Address("a", 1),), found.cluster.addresses)
         self.assertEqual(
-            (("q",), 10_000, None, True),
+            (("q",), 50_000, None, True),
             (found.queues, found.jobs_max, found.partitions, found.strict),
         )
         self.assertEqual(("/c", 128 << 20), (found.checkpoint, found.bytes_max))

@@ -22,7 +22,7 @@ from disque_tx.spark.schema import jobs_ddl
 
 #: Of a batch: each is leased as long as the batch runs.
 _JOBS_MAX: Final = 1_000_000
-_JOBS: Final = 10_000
+_JOBS: Final = 50_000
 #: Of a batch: its bodies are in the driver at once.
 _BYTES_MAX: Final = 1 << 30
 _BYTES: Final = 128 << 20
