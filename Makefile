@@ -247,11 +247,12 @@ framework-older:
 	DISQUE_TX_COMPILE=0 build/older/bin/pip --disable-pip-version-check --quiet install --constraint tests/older-frameworks.txt '.[test,frameworks]'
 	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
-# Streams, a drain, and a table of events, killed twenty times each; the counts of jobs that were lost
+# Streams, a drain, and a table of events, killed 24 times each, which is each way for those into
+# Delta tables, in whose runs nodes die and processes hang as well; the counts of jobs that were lost
 # or doubled are added to build/spark-kills.jsonl.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
+	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
