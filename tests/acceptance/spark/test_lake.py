@@ -193,9 +193,12 @@ class KillTests(DaemonTestCase):
 
 def workers(pid: int) -> list[int]:
     """The Python workers of Spark below a process, but for those that only start others."""
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    below = [int(word) for path in children for word in path.read_text().split()]
-    is_worker = Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"pyspark.worker\0")
+    try:
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        below = [int(word) for path in children for word in path.read_text().split()]
+        is_worker = Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"pyspark.worker\0")
+    except OSError:  # it has ended
+        return []
     if is_worker and not below:
         return [pid]
     return [found for child in below for found in workers(child)]
