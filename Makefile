@@ -252,11 +252,12 @@ framework-older:
 	DISQUE_TX_COMPILE=0 build/older/bin/pip --disable-pip-version-check --quiet install --constraint tests/older-frameworks.txt '.[test,frameworks]'
 	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
-# Streams, a drain, and a table of events, killed twenty times each; the counts of jobs that were lost
+# Streams, a drain, and a table of events, killed 24 times each, which is each way for those into
+# Delta tables, in whose runs nodes die and processes hang as well; the counts of jobs that were lost
 # or doubled are added to build/spark-kills.jsonl.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
+	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
 
 # The package, compiled anew, in an environment of its own.
 bench-install:
@@ -307,10 +308,11 @@ bench-frameworks:
 	$(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install 'celery[redis]' 'dramatiq[redis]' taskiq-redis
 	$(BENCH_VENV)/bin/python -m benchmarks.frameworks $(BENCH_ARGS)
 
-# The pipeline over 10 million events, and how fast jobs go through Spark.
+# The pipeline over 10 million events, how fast jobs go through Spark, and into Delta tables.
 bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.pipeline $(BENCH_ARGS)
-	PYTHONPATH=$(ON_PATH) $(BIN)/python benchmarks/sparkio.py
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.sparkio
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.lakes
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

@@ -1,6 +1,6 @@
 """Jobs per second of the Spark sink and the Spark stream source, with one daemon, on local[2].
 
-    python benchmarks/sparkio.py [--jobs N] [--compiled FOLDER]
+    python -m benchmarks.sparkio [--jobs N] [--compiled FOLDER]
 
 Each is measured after a run of the same kind that warms Java up. Exit status 1 below the bars.
 """
@@ -8,9 +8,6 @@ Each is measured after a run of the same kind that warms Java up. Exit status 1 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from disque_tx import Disque
-from disque_tx.client.errors import ClientError
+from benchmarks.nodes import running
 from disque_tx.spark import session
 
 _PORT = 17_711
@@ -65,27 +61,6 @@ def measure(spark: SparkSession, folder: Path, jobs: int) -> tuple[float, float]
     return jobs / written_s, jobs / drained_s
 
 
-def start(folder: Path, compiled: str) -> subprocess.Popen[bytes]:
-    """A daemon that serves, of the compiled package if that is there."""
-    environment = dict(os.environ)
-    if Path(compiled, "disque_tx").is_dir():
-        environment["PYTHONPATH"] = str(Path(compiled).resolve())
-    words = ["--port", str(_PORT), "--bind", "127.0.0.1", "--dir", str(folder)]
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "disque_tx.cli.programs.server", *words],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        with Disque(_SERVERS, patience_s=20.0) as client:
-            client.ping()
-    except ClientError:
-        daemon.kill()
-        raise
-    return daemon
-
-
 def main() -> int:
     """Measure, print, and judge."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -94,14 +69,10 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        daemon = start(folder, given.compiled)
-        try:
+        with running(_PORT, folder / "node", given.compiled):
             spark = session("sparkio", "local[2]", {"spark.local.dir": name})
             sink, source = measure(spark, folder, given.jobs)
             spark.stop()
-        finally:
-            daemon.send_signal(signal.SIGKILL)
-            daemon.wait()
     print(f"sink    {sink:10,.0f} jobs/s, at least {_SINK_JOBS_PER_S:,} wanted")
     print(f"source  {source:10,.0f} jobs/s, at least {_SOURCE_JOBS_PER_S:,} wanted")
     return 0 if sink >= _SINK_JOBS_PER_S and source >= _SOURCE_JOBS_PER_S else 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.addresses import Address
@@ -27,10 +29,24 @@ class ReadingTests(SynchronousTestCase):
         found = read_options(_LEAST, streaming=True)
         self.assertEqual((Address("a", 1),), found.cluster.addresses)
         self.assertEqual(
-            (("q",), 10_000, None, True),
+            (("q",), 50_000, None, True),
             (found.queues, found.jobs_max, found.partitions, found.strict),
         )
         self.assertEqual(("/c", 128 << 20), (found.checkpoint, found.bytes_max))
+
+    def test_password_file(self) -> None:
+        """The password may be in a file; a file that has none is an error, and so are two
+        passwords."""
+        file = Path(self.mktemp())
+        for written in ("secret\n", "secret\r\nmore"):
+            file.write_text(written)
+            found = read_options({**_LEAST, "disque.passwordFile": str(file)}, streaming=True)
+            self.assertEqual("secret", found.cluster.connection.password)
+        both = {"disque.passwordfile": str(file), "disque.password": "x"}
+        self.assertIn("not both", self.refused(**both))
+        file.write_text("\n")
+        self.assertIn("empty", self.refused(disque_passwordfile=str(file)))
+        self.assertIn("cannot be read", self.refused(disque_passwordfile=f"{file}.none"))
 
     def test_all(self) -> None:
         """Names are in lower case, as Spark passes them; lists are stripped of duplicates and

@@ -27,6 +27,10 @@ class JobsLost(SparkError):
     """Jobs of a batch cannot be read again, and the query must not continue without them."""
 
 
+class BadRecords(SparkError):
+    """A batch has jobs whose bodies cannot be read."""
+
+
 class WriteRefused(SparkError):
     """A node refused jobs, or was lost while they were written."""
 

@@ -22,7 +22,7 @@ from disque_tx.spark.schema import jobs_ddl
 
 #: Of a batch: each is leased as long as the batch runs.
 _JOBS_MAX: Final = 1_000_000
-_JOBS: Final = 10_000
+_JOBS: Final = 50_000
 #: Of a batch: its bodies are in the driver at once.
 _BYTES_MAX: Final = 1 << 30
 _BYTES: Final = 128 << 20
@@ -30,6 +30,7 @@ DELIVERY_MODES: Final = ("direct", "staged", "unique")
 #: How long keys are kept: longer than anybody lets a failed query wait.
 _KEY_FOR_S: Final = 86_400
 _FORMAT: Final = "disque"
+_PASSWORD_CHARACTERS_MAX: Final = 1000
 _PARTITIONS_MAX: Final = 10_000
 #: As GETJOB and SHOW take them; names are short in practice.
 _QUEUES_MAX: Final = 1000
@@ -38,6 +39,7 @@ _TIMEOUT_S: Final = 10.0
 _CONNECTION: Final = (
     "disque.servers",
     "disque.password",
+    "disque.passwordFile",
     "disque.tls",
     "disque.tls.ca",
     "disque.tls.certificate",
@@ -288,7 +290,24 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
 
 def _cluster(checked: FormatOptions) -> Cluster:
     servers = checked.required("disque.servers", "127.0.0.1:7711")
-    return cluster(servers, checked.text("disque.password"), _tls(checked))
+    return cluster(servers, _password(checked), _tls(checked))
+
+
+def _password(checked: FormatOptions) -> str | None:
+    """Read on the driver, so that the file need not be on other machines."""
+    file = checked.text("disque.passwordFile")
+    if file is None:
+        return checked.text("disque.password")
+    if checked.text("disque.password") is not None:
+        raise BadOption("Set disque.password or disque.passwordFile, not both.")
+    try:
+        with open(file, encoding="utf-8") as lines:
+            password = lines.readline(_PASSWORD_CHARACTERS_MAX).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadOption(f"The file of disque.passwordFile cannot be read: {error}") from None
+    if not password:
+        raise BadOption(f"The first line of {file} (disque.passwordFile) is empty.")
+    return password
 
 
 def _tls(checked: FormatOptions) -> TLS | None:

@@ -1,4 +1,4 @@
-"""Queues into Delta tables: each job once, whatever is killed when."""
+"""Queues into Delta tables: each job once, whatever dies or hangs when."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from itertools import cycle, islice, product
 from pathlib import Path
 from random import Random
 
@@ -27,6 +29,12 @@ _STEPS = {
     "stream": ("written", "committed"),
     "drain": ("fetched", "written", "committed", "acknowledged"),
 }
+#: What dies: everything but the node, one Python worker of Spark, the node with the only copies,
+#: which comes back; or everything but the node hangs for a while.
+_VICTIMS = {"stream": ("all", "worker", "node", "hang"), "drain": ("all", "node", "hang")}
+_RETRY_S = 4
+#: How long it stays away: the jobs are delivered again meanwhile, or not.
+_OUTAGES_S = (0.5, _RETRY_S + 2.0)
 _RUN_S = 300.0
 
 
@@ -76,31 +84,57 @@ class LakeTests(SparkTestCase):
 
 
 class KillTests(DaemonTestCase):
-    """Everything but the nodes is killed at once, after a step of a batch."""
+    """Something dies or hangs after a step of a batch."""
 
     def test_stream(self) -> None:
-        """A stream that is killed at any step stores each job once."""
+        """A stream stores each job once, whatever dies at whichever step."""
         self.kill("stream")
 
     def test_drain(self) -> None:
-        """A drain that is killed at any step stores each job once."""
+        """A drain stores each job once, whatever dies at whichever step."""
         self.kill("drain")
 
     def kill(self, how: str) -> None:
-        """Kill it after each of its steps in turn, then let it finish."""
-        daemon = self.running()
+        """Do harm in each of the ways, in an order of their own, then let it finish."""
+        daemon = self.running("appendonly yes", "appendfsync always")
         table = self.folder() / "table"
         random = Random(1)
+        ways = [*product(_VICTIMS[how], _STEPS[how], _OUTAGES_S)]
+        random.shuffle(ways)
         ids: set[str] = set()
-        steps = _STEPS[how]
-        for number in range(_KILLS):
-            ids |= add_many(address(daemon), "q", 2000, retry_s=4)
-            step = steps[number % len(steps)]
-            self.run_until(how, daemon, table, step, random.randrange(1, 3), random.random() * 0.1)
+        done = [*islice(cycle(ways), _KILLS)]
+        for victim, step, outage_s in done:
+            ids |= add_many(address(daemon), "q", 2000, retry_s=_RETRY_S)
+            running = self.run_until(how, daemon, table, step, random.randrange(1, 3))
+            time.sleep(random.random() * 0.1)
+            self.harm(victim, running, daemon, outage_s)
         running = self.started_process(how, daemon, table)
         wait_for(lambda: daemon.info()["registered_jobs"] == "0", "all are acknowledged", _RUN_S)
         self.end(running)
         self.check(how, table, ids)
+
+    def harm(
+        self, victim: str, running: subprocess.Popen[str], daemon: Daemon, outage_s: float
+    ) -> None:
+        """Let it die, or hang for so long. What goes on nevertheless is killed soon after."""
+        if victim == "node":
+            daemon.kill()
+            time.sleep(outage_s)
+            daemon.start()
+        elif victim == "worker":
+            for pid in workers(running.pid)[:1]:
+                os.kill(pid, signal.SIGKILL)
+        elif victim == "hang":
+            os.killpg(running.pid, signal.SIGSTOP)
+            time.sleep(outage_s)
+            os.killpg(running.pid, signal.SIGCONT)
+        try:
+            running.wait(0 if victim == "all" else 2.0)
+        except subprocess.TimeoutExpired:
+            pass
+        self.end(running)
+        if victim in ("all", "worker"):
+            time.sleep(outage_s)
 
     def check(self, how: str, table: Path, ids: set[str]) -> None:
         """Each job is in the table once, as two readers see it."""
@@ -120,9 +154,9 @@ class KillTests(DaemonTestCase):
             self.assertEqual((0, 0), (lost, doubled), report)
 
     def run_until(
-        self, how: str, daemon: Daemon, table: Path, step: str, times: int, pause_s: float
-    ) -> None:
-        """Kill a process when it has done a step so often, and so many seconds later."""
+        self, how: str, daemon: Daemon, table: Path, step: str, times: int
+    ) -> subprocess.Popen[str]:
+        """A process that has done a step so often."""
         running = self.started_process(how, daemon, table)
         assert running.stdout is not None
         seen = 0
@@ -131,11 +165,7 @@ class KillTests(DaemonTestCase):
             if seen == times:
                 break
         self.assertEqual(times, seen, "the process ended before")
-        try:
-            running.wait(pause_s)
-        except subprocess.TimeoutExpired:
-            pass
-        self.end(running)
+        return running
 
     def started_process(self, how: str, daemon: Daemon, table: Path) -> subprocess.Popen[str]:
         """Start a process group that stores jobs."""
@@ -159,3 +189,16 @@ class KillTests(DaemonTestCase):
             running.wait()
         if running.stdout is not None:
             running.stdout.close()
+
+
+def workers(pid: int) -> list[int]:
+    """The Python workers of Spark below a process, but for those that only start others."""
+    try:
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        below = [int(word) for path in children for word in path.read_text().split()]
+        is_worker = Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"pyspark.worker\0")
+    except OSError:  # it has ended
+        return []
+    if is_worker and not below:
+        return [pid]
+    return [found for child in below for found in workers(child)]

@@ -9,7 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from disque_tx.spark.foreach import disque_nack
+from disque_tx.spark.bodies import from_disque_task
+from disque_tx.spark.foreach import disque_nack, good_records
 from tests.acceptance.daemon import free_port, wait_for
 from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address
 
@@ -121,6 +122,48 @@ class StreamSourceTests(SparkTestCase):
         (left,) = client.job_scan("q")
         self.assertEqual((b"7", 1, "queued"), (left.body, left.nacks, left.state))
         self.assertEqual([left.id], [job.id for job in client.job_scan("q", reason="bad")])
+        self.assertEqual("1", daemon.info()["registered_jobs"])
+
+    def test_bad_records(self) -> None:
+        """Bodies that cannot be read end the query, are rows like others, or become dead letters by
+        the policy of their queue, as the query says; the good ones are stored."""
+        stored: dict[str, list[tuple[str, str | None]]] = {}
+        for mode in ("fail", "column", "dead-letter"):
+            daemon, folder = self.running(), self.folder()
+            client = self.client(daemon)
+            daemon.client().call("QPOLICY", "SET", "q", "max-deliveries", "1")
+            for body in ('{"task":"pay","kwargs":{"order":7}}', "no call"):
+                client.add_job("q", body, retry_s=1)
+            place, servers = str(folder / "checkpoint"), address(daemon)
+
+            def store(
+                rows: DataFrame,
+                batch: int,
+                mode: str = mode,
+                place: str = place,
+                servers: str = servers,
+            ) -> None:
+                read = from_disque_task(rows, "order BIGINT")
+                good = good_records(read, mode, servers=servers, checkpoint=place)
+                found = good.select("task", "kwargs.order").collect()
+                stored.setdefault(mode, []).extend(map(tuple, found))
+
+            query = (
+                self.stream(address(daemon), folder)
+                .writeStream.foreachBatch(store)
+                .option("checkpointLocation", place)
+                .trigger(availableNow=True)
+                .start()
+            )
+            self.addCleanup(query.stop)
+            if mode == "fail":
+                self.assertIn("has no JSON object. Correct what adds", self.failure(query))
+            else:
+                self.assertTrue(query.awaitTermination(STREAM_S))
+        good = ("pay", 7)
+        self.assertEqual({"column": [good, (None, None)], "dead-letter": [good]}, stored)
+        (letter,) = client.job_scan("dead:q")
+        self.assertIn(b"no JSON object", letter.body or b"")
         self.assertEqual("1", daemon.info()["registered_jobs"])
 
     def test_stopped(self) -> None:

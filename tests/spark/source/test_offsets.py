@@ -33,9 +33,9 @@ class OffsetTests(SynchronousTestCase):
 
     def test_number_of_tasks(self) -> None:
         """Large batches are divided even without a requested number of tasks."""
-        ids = tuple(f"D-60776864-{number:024d}-05a1" for number in range(9000))
+        ids = tuple(f"D-60776864-{number:024d}-05a1" for number in range(90_000))
         offset = Offset(1, {Address("a", 1): ids})
-        self.assertEqual([2250] * 4, [len(some) for _, some in shares(offset, None)])
+        self.assertEqual([22_500] * 4, [len(some) for _, some in shares(offset, None)])
         self.assertEqual(9, len(shares(offset, 9)))
 
     def test_large_bodies(self) -> None:

@@ -34,9 +34,9 @@ class StreamTests(NodesTestCase):
         self.addCleanup(reader.stop)
         return reader
 
-    def commit(self, offset: dict[str, Any]) -> None:
-        """What Spark writes when a batch is committed."""
-        for log in ("offsets", "commits"):
+    def commit(self, offset: dict[str, Any], *logs: str) -> None:
+        """What Spark writes until a batch is committed."""
+        for log in logs or ("offsets", "commits"):
             (self.checkpoint / log).mkdir(exist_ok=True)
             (self.checkpoint / log / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
 
@@ -113,22 +113,36 @@ class StreamTests(NodesTestCase):
             self.assertEqual([ids] if is_committed else [], acknowledged)
 
     def test_given_back(self) -> None:
-        """Jobs that the query gave back are not acknowledged with their batch: not at the end, not
-        after a restart, and not when they are delivered again."""
+        """Jobs that the query gave back are not acknowledged with their batch, neither at its end
+        nor after a restart; but they are when they were delivered again, in a later one."""
         node = self.node(
-            GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[0])], WORKING=b":60\r\n"
+            GETJOB=[nodes.fetched(*IDS[:2]), nodes.fetched(IDS[0]), _NONE], WORKING=b":60\r\n"
         )
         node.answer("ACKJOB", b":1\r\n")
         reader = self.reader(node)
         end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        self.commit(end, "offsets")
         Returned(str(self.checkpoint)).add(IDS[:1])
         self.commit(end)
         reader.stop()
         again = self.reader(node)
         following = again.latestOffset(end, again.getDefaultReadLimit())
         self.assertEqual(IDS[:1], self.rows(again, end, following))
+        again.latestOffset(following, again.getDefaultReadLimit())
         acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
-        self.assertEqual([[IDS[1].encode()]] * 2, acknowledged)
+        self.assertEqual([[IDS[1].encode()]] * 2 + [[IDS[0].encode()]], acknowledged)
+
+    def test_given_back_and_again(self) -> None:
+        """A batch that runs again after a restart is read without the jobs that it gave back: they
+        may be dead letters by now."""
+        node = self.node(GETJOB=nodes.fetched(*IDS[:2]), WORKING=b":60\r\n", SHOW=nodes.NIL)
+        node.answer("SHOW", nodes.shown(IDS[1]))
+        reader = self.reader(node)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        self.commit(end, "offsets")
+        Returned(str(self.checkpoint)).add(IDS[:1])
+        self.assertEqual(IDS[1:2], self.rows(self.reader(node), start, end))
 
     def test_idle_at_the_end(self) -> None:
         """A batch that is acknowledged already is not acknowledged again at the end."""

@@ -21,15 +21,21 @@ class ReturnedTests(SynchronousTestCase):
         checkpoint = Path(self.mktemp()).resolve()
         now_s = 1_700_000_000.0
         reader = Returned(str(checkpoint), lambda: now_s)
-        self.assertEqual(set(), reader.ids())
+        file = f"disque/{'a' * 16}/1-{'b' * 16}"
+        batch = {"seq": 1, "file": file}
+        self.assertEqual(set(), reader.ids(batch))
+        (checkpoint / "offsets").mkdir(parents=True)
+        (checkpoint / "offsets" / "9").write_text("before")
+        (checkpoint / "offsets" / "10").write_text(f'v1\n{{"file":"{file}"}}\n{{"seq":2}}')
         for ids in (["a", "b"], ["c"]):
             Returned(str(checkpoint)).add(ids)
         files = [*(checkpoint / "disque" / "returned").iterdir()]
         os.utime(files[0], (now_s - _DAY_S - 1, now_s - _DAY_S - 1))
         os.utime(files[1], (now_s - _DAY_S + 1, now_s - _DAY_S + 1))
-        left = reader.ids()
+        left = reader.ids(batch)
+        self.assertEqual(set(), reader.ids({**batch, "file": file.replace("/1-", "/2-")}))
         self.assertIn(left, ({"a", "b"}, {"c"}))
-        self.assertEqual(left, reader.ids())
+        self.assertEqual(left, reader.ids(batch))
         now_s += 2
-        self.assertEqual(set(), reader.ids())
+        self.assertEqual(set(), reader.ids(batch))
         self.assertEqual([], [*(checkpoint / "disque" / "returned").iterdir()])

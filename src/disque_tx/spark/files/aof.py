@@ -12,15 +12,16 @@ A file is read up to where it is truncated or damaged, as by a node and ``disque
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from disque_tx.errors import PeerError
 from disque_tx.messages.records import JobRecord
+from disque_tx.spark.files.filters import OPTION, Conditions
 from disque_tx.spark.files.folders import folder_options, found
 from disque_tx.spark.options import FormatOptions
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
@@ -28,7 +29,7 @@ from disque_tx.wire.files.aof import LogDecoder, parse_record
 
 _LOG: Final = logging.getLogger(__name__)
 VIEWS: Final = ("jobs", "records")
-_OPTIONS: Final = ("view", "rangeBytes")
+_OPTIONS: Final = ("view", "rangeBytes", OPTION)
 _PIECE_BYTES: Final = 1 << 20
 _RANGE_BYTES: Final = 64 << 20
 _STATES: Final = ("wait-repl", "active", "queued", "acked")
@@ -38,11 +39,13 @@ _US_IN_S: Final = 1_000_000
 
 @attrs.frozen
 class LogOptions:
-    """``range_bytes``: how much of a file a task reads, with ``view`` records."""
+    """``range_bytes``: how much of a file a task reads, with ``view`` records. ``filtering``:
+    whether conditions of the query are taken."""
 
     paths: tuple[str, ...]
     view: str
     range_bytes: int
+    filtering: bool = False
 
 
 @attrs.frozen
@@ -61,7 +64,8 @@ def log_options(options: Mapping[str, str]) -> LogOptions:
     paths = folder_options("disque_aof", options, *_OPTIONS)
     checked = FormatOptions("disque_aof", options, ("path", "paths", *_OPTIONS))
     size = checked.number("rangeBytes", 1, 1 << 40) or _RANGE_BYTES
-    return LogOptions(paths, checked.choice("view", VIEWS), size)
+    filtering = checked.boolean(OPTION, False)
+    return LogOptions(paths, checked.choice("view", VIEWS), size, filtering)
 
 
 class LogReader(DataSourceReader):
@@ -69,10 +73,12 @@ class LogReader(DataSourceReader):
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
+        self._conditions = Conditions()
 
     def partitions(self) -> list[InputPartition]:
         """Files, or ranges of files from one record to another."""
-        files = [file for path in self._options.paths for file in found(path, (".aof",))]
+        named = (file for path in self._options.paths for file in found(path, (".aof",)))
+        files = [file for file in named if self._conditions.allow("file", file)]
         if self._options.view == "jobs":
             return [InputPartition((file, 0, None)) for file in files]
         ranges = (cut for file in files for cut in _ranges(file, self._options.range_bytes))
@@ -84,9 +90,19 @@ class LogReader(DataSourceReader):
             return
         file, start, end = partition.value
         if self._options.view == "jobs":
-            yield from batches(live_jobs(file), arrow_schema(AOF_JOBS_DDL))
+            rows, ddl = live_jobs(file, self._conditions), AOF_JOBS_DDL
         else:
-            yield from batches(_record_rows(file, start, end), arrow_schema(AOF_RECORDS_DDL))
+            rows, ddl = _record_rows(file, start, end, self._conditions), AOF_RECORDS_DDL
+        yield from batches(rows, arrow_schema(ddl))
+
+
+class FilteringLogReader(LogReader):
+    """The same, without other files, and without jobs with other IDs and of other queues."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """What the query wants to see."""
+        self._conditions = Conditions.of(filters)
+        return filters
 
 
 def records(
@@ -123,7 +139,7 @@ def records(
             decoder.feed(piece)
 
 
-def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
+def live_jobs(file: str, conditions: Conditions = Conditions()) -> Iterator[tuple[Any, ...]]:
     """The jobs that a node would load, as rows. A second LOADJOB of a job is ignored."""
     places: dict[bytes, int] = {}
     for offset, record in records(file):
@@ -135,7 +151,9 @@ def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
             places.pop(record, None)
     wanted = set(places.values())
     for offset, record in records(file):
-        if offset in wanted and isinstance(record, JobRecord):
+        if offset not in wanted or not isinstance(record, JobRecord):
+            continue
+        if _may_be_wanted(record, conditions):
             yield _job(file, offset, record)
 
 
@@ -149,15 +167,24 @@ def _ranges(file: str, size: int) -> Iterator[tuple[str, int, int | None]]:
     yield file, start, None
 
 
-def _record_rows(file: str, start: int, end: int | None) -> Iterator[tuple[Any, ...]]:
+def _record_rows(
+    file: str, start: int, end: int | None, conditions: Conditions
+) -> Iterator[tuple[Any, ...]]:
     for offset, record in records(file, start, end):
         if isinstance(record, JobRecord):
+            if not _may_be_wanted(record, conditions):
+                continue
             yield ("load", *_job(file, offset, record), None)
         elif isinstance(record, LogDamage):
             _LOG.warning("%s was read up to byte %d, where it is %s.", file, offset, record.what)
             yield ("damage", file, offset, *[None] * 12, record.what)
         else:
             yield ("delete", file, offset, text(record), *[None] * 11, None)
+
+
+def _may_be_wanted(job: JobRecord, conditions: Conditions) -> bool:
+    """Asked before a row is made of its body."""
+    return conditions.allow("id", text(job.id)) and conditions.allow("queue", text(job.queue))
 
 
 def _job(file: str, offset: int, job: JobRecord) -> tuple[Any, ...]:

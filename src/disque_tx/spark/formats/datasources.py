@@ -10,8 +10,9 @@ from pyspark.sql.types import StructType
 
 from disque_tx.spark import options
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.files.aof import LogReader, log_options
-from disque_tx.spark.files.events import EventReader
+from disque_tx.spark.files.aof import FilteringLogReader, LogReader, log_options
+from disque_tx.spark.files.events import EventReader, FilteringEventReader
+from disque_tx.spark.files.filters import OPTION
 from disque_tx.spark.files.folders import folder_options
 from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
@@ -83,7 +84,8 @@ class LogSource(DataSource):
     def reader(self, schema: StructType) -> LogReader:
         """For ``spark.read``."""
         _only(schema, self.schema(), self.name())
-        return LogReader(log_options(_options(self)))
+        wanted = log_options(_options(self))
+        return FilteringLogReader(wanted) if wanted.filtering else LogReader(wanted)
 
 
 class EventSource(DataSource):
@@ -101,7 +103,10 @@ class EventSource(DataSource):
     def reader(self, schema: StructType) -> EventReader:
         """For ``spark.read``."""
         _only(schema, EVENTS_READ_DDL, self.name())
-        return EventReader(folder_options(self.name(), _options(self)))
+        given = _options(self)
+        paths = folder_options(self.name(), given, OPTION)
+        filtering = options.FormatOptions(self.name(), given, given).boolean(OPTION, False)
+        return FilteringEventReader(paths) if filtering else EventReader(paths)
 
 
 def _only(schema: StructType, ddl: str, form: str) -> None:

@@ -192,15 +192,13 @@ def _shares(nodes: Sequence[_Node], jobs: int, size: int) -> list[tuple[_Node, L
 def _first(node: _Node, jobs: Sequence[Job], seen: set[str], done: set[str]) -> list[Job]:
     """The jobs that were not seen before, which they are now. A job that is delivered twice while
     a batch is fetched, as its RETRY was almost over, counts once."""
-    again = [job.id for job in jobs if job.id in done]
+    found = {job.id: job for job in jobs}
+    again = [] if done.isdisjoint(found) else [job_id for job_id in found if job_id in done]
     if again:
         node.servers.ask(node.address, [requests.ack_jobs(*again)])
-    new = []
-    for job in jobs:
-        if job.id not in seen:
-            seen.add(job.id)
-            new.append(job)
-    return new
+    new = found if seen.isdisjoint(found) else {i: job for i, job in found.items() if i not in seen}
+    seen.update(new)
+    return list(new.values())
 
 
 def _ask(node: _Node, several: Sequence[Request[_T]]) -> list[_T]:

@@ -16,9 +16,10 @@ import attrs
 from disque_tx.client.addresses import Address
 
 _JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
-#: More jobs would make a task much slower than the others; more bytes would be much at once for a
-#: task that gets them with its partition.
-_TASK_JOBS_MAX: Final = 2500
+#: A task costs Spark some 0.1 s, as much as thousands of jobs do; more jobs would make it much
+#: slower than the others when they are read again. More bytes would be much at once for a task
+#: that gets them with its partition.
+_TASK_JOBS_MAX: Final = 25_000
 _TASK_BYTES: Final = 8 << 20
 
 

@@ -101,7 +101,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         driver = self._started()
         begun = driver.log.read(start)
-        driver.intake.leave_out(driver.returned.ids() & begun.ids())
+        driver.intake.leave_out(driver.returned.ids(start) & begun.ids())
         room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
         if driver.left is None:
             end = driver.intake.advance(begun, Limit(room, self._options.bytes_max))
@@ -133,7 +133,9 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if driver.log.read(start).seq == offset.seq:
             return []
         driver.hold(end, offset)
-        batch, jobs = driver.intake.readable(offset), driver.intake.fetched(offset)
+        # What was given back before a restart may be a dead letter by now, and cannot be read.
+        batch = driver.intake.readable(offset).without(driver.returned.ids(end))
+        jobs = driver.intake.fetched(offset)
         # The same tasks whenever it runs, so that they can be told from others.
         size = end.get("bytes", 0)
         return [
@@ -200,7 +202,7 @@ class _Settling:
         kept, offset = last
         if self.log.is_committed(kept):
             with closing(self.options.cluster.servers()) as servers:
-                acknowledge(servers, offset.without(self.returned.ids()), strict=False)
+                acknowledge(servers, offset.without(self.returned.ids(kept)), strict=False)
 
 
 class JobReader(DataSourceReader):

@@ -1,23 +1,37 @@
 """Jobs that a query gave back with NACK: the source must not acknowledge them with their batch.
 
-Their IDs are written to a file in the checkpoint before the NACK. The source looks there before it
-acknowledges a batch. After a day the files are removed; no batch takes that long.
+Their IDs are written to a file in the checkpoint before the NACK, with the batch that they were in,
+which is the last one that Spark planned. The source looks there before it acknowledges that batch,
+and when it runs again; in a later batch the same job is one like any other. After a day the files
+are removed; no batch takes that long.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 from uuid import uuid4
 
+import attrs
 from pyarrow import fs
 
 from disque_tx.spark.paths import opened, resolved
 
 _FOLDER: Final = "disque/returned"
+#: How an offset names its file, whatever Spark writes around it.
+_BATCH: Final = re.compile(rb"disque/[0-9a-f]+/[0-9]+-[0-9a-f]+")
 _KEPT_S: Final = 86_400.0
+
+
+@attrs.frozen
+class _Some:
+    """``batches``: the files of the offsets of that time, one for each source of the query."""
+
+    batches: frozenset[str]
+    ids: frozenset[str]
 
 
 class Returned:
@@ -26,29 +40,45 @@ class Returned:
 
     def __init__(self, checkpoint: str, wall_s: Callable[[], float] = time.time) -> None:
         # Spark and Arrow name the same store differently.
-        self._system, root = opened(resolved(checkpoint.replace("s3a://", "s3://", 1)))
-        self._folder = f"{root}/{_FOLDER}"
+        self._system, self._root = opened(resolved(checkpoint.replace("s3a://", "s3://", 1)))
+        self._folder = f"{self._root}/{_FOLDER}"
         self._wall_s = wall_s
-        self._known: dict[str, frozenset[str]] = {}
+        self._known: dict[str, _Some] = {}
 
     def add(self, ids: Iterable[str]) -> None:
-        """Do not acknowledge these jobs."""
+        """Do not acknowledge these jobs with the batch that runs."""
+        kept = {"batches": self._running(), "ids": list(ids)}
         self._system.create_dir(self._folder, recursive=True)
         with self._system.open_output_stream(f"{self._folder}/{uuid4().hex}") as out:
-            out.write(json.dumps(list(ids)).encode())
+            out.write(json.dumps(kept).encode())
 
-    def ids(self) -> set[str]:
-        """All that were given back during the last day."""
-        selector = fs.FileSelector(self._folder, allow_not_found=True)
+    def ids(self, offset: Mapping[str, Any]) -> set[str]:
+        """Return the jobs of the batch with this offset that were given back."""
         before = self._known
         self._known = {}
-        for info in self._system.get_file_info(selector):
+        for info in self._infos(_FOLDER):
             if info.mtime_ns / 1e9 < self._wall_s() - _KEPT_S:
                 self._system.delete_file(info.path)
             else:
                 self._known[info.path] = before.get(info.path) or self._read(info.path)
-        return {job_id for ids in self._known.values() for job_id in ids}
+        batch = offset.get("file")
+        return {i for some in self._known.values() if batch in some.batches for i in some.ids}
 
-    def _read(self, path: str) -> frozenset[str]:
+    def _running(self) -> list[str]:
+        """The names of the last batch in the log of Spark, which is written before it runs."""
+        numbers = [
+            int(info.base_name) for info in self._infos("offsets") if info.base_name.isdigit()
+        ]
+        if not numbers:
+            return []
+        with self._system.open_input_stream(f"{self._root}/offsets/{max(numbers)}") as planned:
+            return [name.decode() for name in _BATCH.findall(planned.read())]
+
+    def _infos(self, folder: str) -> list[fs.FileInfo]:
+        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
+        return list(self._system.get_file_info(selector))
+
+    def _read(self, path: str) -> _Some:
         with self._system.open_input_stream(path) as stored:
-            return frozenset(json.loads(stored.read()))
+            kept = json.loads(stored.read())
+        return _Some(frozenset(kept["batches"]), frozenset(kept["ids"]))

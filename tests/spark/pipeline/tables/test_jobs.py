@@ -65,7 +65,16 @@ class JobTableTests(SynchronousTestCase):
         self.assertEqual(1, self.add(writer, "ad"))
         self.assertEqual(0, self.add(JobTable(self.root, window=3), "a"))
         self.assertEqual(1, self.add(JobTable(self.root, window=1), "b"))
-        self.assertLessEqual(writer._count, 4)
+        self.assertLessEqual(len(writer._ids), 4)
+
+    def test_window_after_restart(self) -> None:
+        """After a restart the jobs that were added last are remembered longest."""
+        for ids in ("ab", "cd", "ef"):
+            self.add(JobTable(self.root), ids)
+        writer = JobTable(self.root, window=4)
+        for ids in ("g", "hi"):
+            self.add(writer, ids)
+        self.assertEqual(0, self.add(writer, "f"))
 
     def test_at_the_same_time(self) -> None:
         """Of two writers that commit the same job at the same time, the second one sees what the
@@ -80,7 +89,7 @@ class JobTableTests(SynchronousTestCase):
         class Slow(JobTable):
             def _learn(self, log: DeltaLog) -> None:
                 super()._learn(log)
-                overtake("opened" if not self._count > 1 else "")
+                overtake("opened" if not len(self._ids) > 1 else "")
 
         self.assertEqual(1, self.add(Slow(self.root), "bd"))
         self.assertEqual(list("abcd"), self.stored())

@@ -144,6 +144,10 @@ class DeltaLog:
         """The commits, the newest first."""
         return self._table.history(limit)
 
+    def refresh(self) -> None:
+        """Look at the table as it is now."""
+        self._table.update_incremental()
+
     # -- changes -----------------------------------------------------------------------------
 
     def commit(

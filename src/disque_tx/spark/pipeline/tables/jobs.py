@@ -17,7 +17,6 @@ from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
@@ -25,11 +24,12 @@ from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog, written
 
-#: Some 40 MB in memory.
+#: Some 140 MB in memory: a set of texts, as a batch must not cost more the more jobs are known.
 WINDOW_JOBS: Final = 1_000_000
 _EVERYBODY: Final = "disque/jobs"
 _ATTEMPTS: Final = 10
 _ID: Final = "id"
+_DIFFERENT: Final = ("id", "body")
 
 
 def _nothing(step: str) -> None:
@@ -49,13 +49,15 @@ class JobTable:
         self.root = root
         self.step = step
         self._window = window
-        self._known: set[str] = set()
-        self._ids: deque[pa.ChunkedArray] = deque()
-        self._count = 0
+        self._log: DeltaLog | None = None
+        self._files: set[str] = set()
+        self._added: deque[list[str]] = deque()
+        self._ids: set[str] = set()
 
     def last(self, app: str) -> int:
         """The number of the last batch of an application, -1 if there is none."""
-        return DeltaLog(self.root).last(app) if DeltaLog.exists(self.root) else -1
+        log = self._current()
+        return -1 if log is None else log.last(app)
 
     def add(self, folder: str, schema: pa.Schema, app: str | None = None, batch: int = 0) -> int:
         """Add the files that were written to a folder of the table; returns how many jobs were new.
@@ -67,12 +69,13 @@ class JobTable:
         self.step("written")
         log = self._opened(schema)
         files = written(self.root, folder)
+        ids = {file.path: self._ids_of(file.path) for file in files}
         for attempt in range(_ATTEMPTS):
             if app is not None and log.last(app) >= batch:
                 self.discard(folder)
                 return 0
             self._learn(log)
-            files = [kept for file in files if (kept := self._without_known(file)) is not None]
+            files = [kept for file in files if (kept := self._without_known(file, ids))]
             if not files:
                 self.discard(folder)
                 return 0
@@ -84,12 +87,12 @@ class JobTable:
             except Conflict:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                log = DeltaLog(self.root)
+                log.refresh()
                 continue
             break
         self.step("committed")
         for file in files:
-            self._remember(file.path, self._ids_of(file.path))
+            self._remember(file.path, ids[file.path])
         return sum(file.rows for file in files)
 
     def discard(self, folder: str) -> None:
@@ -100,52 +103,66 @@ class JobTable:
     def _opened(self, schema: pa.Schema) -> DeltaLog:
         if _ID not in schema.names:
             raise BadTable(f"Jobs need the column {_ID!r}, by which each is stored once.")
-        if not DeltaLog.exists(self.root):
-            DeltaLog.create(self.root, schema, "jobs")
-        log = DeltaLog(self.root)
+        log = self._current()
+        if log is None:
+            log = self._log = DeltaLog.create(self.root, schema, "jobs")
         if log.what != "jobs":
             raise BadTable(f"{self.root} is a Delta table of something else than jobs.")
         log.add_columns(schema)
         return log
 
+    def _current(self) -> DeltaLog | None:
+        """The log as it is now, if there is a table."""
+        if self._log is not None:
+            self._log.refresh()
+        elif DeltaLog.exists(self.root):
+            self._log = DeltaLog(self.root)
+        return self._log
+
     def _learn(self, log: DeltaLog) -> None:
-        """Read the IDs in files that others added, or that were there before, the newest first."""
-        new = [file for file in log.files() if file.path not in self._known]
+        """Read the IDs in files that others added, or that were there before."""
+        new = [file for file in log.files() if file.path not in self._files]
+        self._files.update(file.path for file in new)
         rows = 0
+        recent: list[DataFile] = []
         for file in sorted(new, key=lambda file: file.modified_ms, reverse=True):
-            if rows >= self._window:
-                self._known.add(file.path)
-                continue
-            rows += file.rows
+            if rows < self._window:
+                rows += file.rows
+                recent.append(file)
+        # The oldest first, which is forgotten first.
+        for file in reversed(recent):
             self._remember(file.path, self._ids_of(file.path))
 
-    def _remember(self, path: str, ids: pa.ChunkedArray) -> None:
-        self._known.add(path)
-        self._ids.append(ids)
-        self._count += len(ids)
-        while self._count - len(self._ids[0]) >= self._window:
-            self._count -= len(self._ids.popleft())
+    def _remember(self, path: str, ids: list[str]) -> None:
+        self._files.add(path)
+        self._added.append(ids)
+        self._ids.update(ids)
+        while len(self._ids) - len(self._added[0]) >= self._window:
+            self._ids.difference_update(self._added.popleft())
 
-    def _without_known(self, file: DataFile) -> DataFile | None:
-        """The file, or one in its place without the jobs that are in the table already."""
-        ids = self._ids_of(file.path)
-        chunks = [chunk for known in self._ids for chunk in known.chunks]
-        is_known = pc.is_in(ids, value_set=pa.chunked_array(chunks, pa.string()))
-        if not pc.any(is_known, min_count=0).as_py():
+    def _without_known(self, file: DataFile, ids: dict[str, list[str]]) -> DataFile | None:
+        """The file, or one in its place without the jobs that are in the table already. ``ids``: of
+        each file, to which those of a new one are added."""
+        if self._ids.isdisjoint(ids[file.path]):
             return file
+        is_new = [job_id not in self._ids for job_id in ids[file.path]]
         system, place = opened(self.root)
         rows = pq.read_table(f"{place}/{file.path}", filesystem=system, partitioning=None)
-        rows = rows.filter(pc.invert(is_known))
+        rows = rows.filter(pa.array(is_new))
         system.delete_file(f"{place}/{file.path}")
-        folder = file.path.rpartition("/")[0]
-        return write(self.root, rows, folder) if len(rows) else None
+        if not any(is_new):
+            return None
+        kept = write(self.root, rows, file.path.rpartition("/")[0])
+        ids[kept.path] = self._ids_of(kept.path)
+        return kept
 
-    def _ids_of(self, path: str) -> pa.ChunkedArray:
+    def _ids_of(self, path: str) -> list[str]:
         system, place = opened(self.root)
         table = pq.read_table(
             f"{place}/{path}", columns=[_ID], filesystem=system, partitioning=None
         )
-        return table.column(_ID).cast(pa.string())
+        ids: list[str] = table.column(_ID).cast(pa.string()).to_pylist()
+        return ids
 
 
 def write(root: str, rows: pa.Table, folder: str) -> DataFile:
@@ -153,7 +170,15 @@ def write(root: str, rows: pa.Table, folder: str) -> DataFile:
     system, place = opened(root)
     name = f"part-{uuid4().hex}.parquet"
     system.create_dir(f"{place}/{folder}", recursive=True)
-    pq.write_table(rows, f"{place}/{folder}/{name}", filesystem=system, compression="zstd")
+    # A dictionary of what is different in each row would cost time and save nothing.
+    repeated = [column for column in rows.column_names if column not in _DIFFERENT]
+    pq.write_table(
+        rows,
+        f"{place}/{folder}/{name}",
+        filesystem=system,
+        compression="zstd",
+        use_dictionary=repeated,
+    )
     (file,) = (file for file in written(root, folder) if file.path == f"{folder}/{name}")
     return file
 

@@ -39,22 +39,18 @@ class TransferTarget:
         cls,
         servers: str,
         *,
-        password: str | None,
-        tls: bool,
-        cacert: str | None,
-        cert: str | None,
-        key: str | None,
         replicate: int | None,
         retry_s: int | None,
         ttl_s: int | None,
+        **words: Any,
     ) -> TransferTarget:
-        """From the command line.
+        """From the command line. ``words``: arguments of :func:`connection`.
 
         :raises BadOption: when an address or an option is invalid.
         """
         wanted = {"disque.replicate": replicate, "retry": retry_s, "ttl": ttl_s}
         options = {name: str(value) for name, value in wanted.items() if value is not None}
-        options |= connection(password=password, tls=tls, cacert=cacert, cert=cert, key=key)
+        options |= connection(**words)
         target = cls(servers, options)
         write_options(target.all_options())
         return target
@@ -79,11 +75,19 @@ class TransferTarget:
 
 
 def connection(
-    *, password: str | None, tls: bool, cacert: str | None, cert: str | None, key: str | None
+    *,
+    password: str | None,
+    tls: bool,
+    cacert: str | None,
+    cert: str | None,
+    key: str | None,
+    password_file: str | None = None,
 ) -> dict[str, str]:
     """Options of the format ``disque`` from those of the command line that say how to connect."""
     wanted = {
-        "disque.password": password,
+        # The variable is for all programs of somebody, the file for this one.
+        "disque.password": None if password_file else password,
+        "disque.passwordFile": password_file,
         "disque.tls": "true" if tls else None,
         "disque.tls.ca": cacert,
         "disque.tls.certificate": cert,
@@ -115,6 +119,7 @@ def _connection_options() -> list[Callable[[_Command], _Command]]:
             envvar="DISQUE_PASSWORD",
             help="Better set DISQUE_PASSWORD: process lists show arguments.",
         ),
+        click.option("--password-file", type=file, help="A file whose first line it is."),
         click.option("--tls", is_flag=True, help="Use TLS."),
         click.option("--cacert", type=file, help="PEM file of the authorities to trust."),
         click.option("--cert", type=file, help="PEM file of the client's own certificate."),

@@ -1,0 +1,194 @@
+"""Jobs per CPU second from queues of three nodes into files, in three ways, in turn.
+
+``python -m benchmarks.lakes [--jobs N] [--rounds N] [--batch N] [--compiled FOLDER]``:
+
+- ``loop``: what somebody would write by hand: GETJOB with the blocking client, a Parquet file with
+  pyarrow for every 10,000 jobs, ACKJOB.
+- ``drain``: ``disque-pipeline drain`` into a Delta table.
+- ``stream``: ``disque-pipeline stream`` into one, on ``local[2]``.
+
+CPU seconds are those of this process, Java and Spark's workers, without the nodes; each way runs
+once before, to warm up. Prints Markdown. Exit status 1 below the bars: 0.8 of the loop for the
+drain, 0.5 for the stream, by the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from benchmarks.nodes import running
+from disque_tx import Disque
+from disque_tx.client.requests import adding
+from disque_tx.client.values import Job
+from disque_tx.spark import session
+from disque_tx.spark.options import read_options
+from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.jobs import JobTable
+from disque_tx.spark.pipeline.transfer.drain import drain
+from disque_tx.spark.pipeline.transfer.streaming import started
+
+_PORTS: Final = (17_721, 17_722, 17_723)
+_BARS: Final = {"drain": 0.8, "stream": 0.5}
+_FILE_JOBS: Final = 10_000
+_AT_ONCE: Final = 500
+_QUEUE: Final = "lake"
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+_Way = Callable[[Path], int]
+
+
+def cpu_s(without: set[int]) -> float:
+    """CPU seconds of this process and all below it, also of those that have ended."""
+    return _below_s(os.getpid(), without)
+
+
+def _below_s(pid: int, without: set[int]) -> float:
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        below = {int(word) for path in children for word in path.read_text().split()}
+    except OSError:
+        return 0.0
+    own_s = sum(map(int, words[11:15])) / _TICKS_PER_S
+    return own_s + sum(_below_s(child, without) for child in below - without)
+
+
+def adopt_orphans() -> None:
+    """Processes whose parent ends become children of this one, which still counts them."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def fill(jobs: int) -> None:
+    """Add the jobs, a third of them at each node."""
+    for number, port in enumerate(_PORTS):
+        body = f'{{"order": %d, "node": {number}, "text": "{"x" * 64}"}}'
+        with Disque(f"127.0.0.1:{port}", discover=False) as client:
+            servers = client.servers()
+            wanted = [
+                adding.add_job(_QUEUE, body % at, replicate=1, retry_s=600)
+                for at in range(number, jobs, len(_PORTS))
+            ]
+            for answer in servers.any_connection(0).calls(wanted):
+                if isinstance(answer, Exception):
+                    raise answer
+            servers.close()
+
+
+def by_hand(folder: Path) -> int:
+    """The loop; returns how many jobs it stored."""
+    folder.mkdir()
+    stored = 0
+    clients = [Disque(f"127.0.0.1:{port}", discover=False) for port in _PORTS]
+    for client in clients:
+        jobs: list[Job] = []
+        while True:
+            found = client.get_jobs(_QUEUE, count=_AT_ONCE, no_hang=True)
+            jobs += found
+            if len(jobs) >= _FILE_JOBS or (jobs and not found):
+                columns = {
+                    "id": [job.id for job in jobs],
+                    "queue": [job.queue for job in jobs],
+                    "body": [job.body for job in jobs],
+                    "nacks": [job.nacks for job in jobs],
+                    "additional_deliveries": [job.additional_deliveries for job in jobs],
+                }
+                stored += len(jobs)
+                pq.write_table(pa.table(columns), folder / f"{stored}.parquet", compression="zstd")
+                for at in range(0, len(jobs), _AT_ONCE):
+                    client.ack_jobs(*(job.id for job in jobs[at : at + _AT_ONCE]))
+                jobs = []
+            if not found:
+                break
+        client.close()
+    return stored
+
+
+def drained(folder: Path) -> int:
+    """``disque-pipeline drain``."""
+    options = read_options(_connection(), streaming=False)
+    return drain(options, JobTable(str(folder)), False, threading.Event()).stored
+
+
+def streamed(spark: SparkSession, batch: int) -> _Way:
+    """``disque-pipeline stream``. ``batch``: maxJobsPerTrigger."""
+
+    def way(folder: Path) -> int:
+        options = {**_connection(), "maxJobsPerTrigger": str(batch)}
+        started(spark, str(folder), options, False, 0.0).awaitTermination()
+        return DeltaLog(str(folder)).rows()
+
+    return way
+
+
+def _connection() -> dict[str, str]:
+    servers = ",".join(f"127.0.0.1:{port}" for port in _PORTS)
+    return {"disque.servers": servers, "subscribe": _QUEUE}
+
+
+def measured(
+    ways: Mapping[str, _Way], folder: Path, jobs: int, rounds: int, nodes: set[int]
+) -> dict[str, list[float]]:
+    """Way → jobs per CPU second in each round."""
+    speeds: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(rounds + 1):
+        for name, way in ways.items():
+            fill(jobs if turn else jobs // 4)
+            # Java is only there for the stream, but never quite idle.
+            before_s = cpu_s(nodes) if name == "stream" else time.process_time()
+            stored = way(folder / f"{name}-{turn}")
+            after_s = cpu_s(nodes) if name == "stream" else time.process_time()
+            taken_s = after_s - before_s
+            if stored != (jobs if turn else jobs // 4):
+                raise SystemExit(f"{name} stored {stored} jobs of {jobs}.")
+            if turn:
+                speeds[name].append(stored / taken_s)
+    return speeds
+
+
+def main() -> int:
+    """Measure, print, and judge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=50_000, help="jobs of a batch of the stream")
+    parser.add_argument("--compiled", default="build/compiled", help="the compiled package")
+    given = parser.parse_args()
+    adopt_orphans()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        nodes = {
+            stack.enter_context(running(port, folder / str(port), given.compiled)).pid
+            for port in _PORTS
+        }
+        spark = session("lakes", "local[2]", {**SETTINGS, "spark.local.dir": str(folder / "tmp")})
+        ways = {"loop": by_hand, "drain": drained, "stream": streamed(spark, given.batch)}
+        speeds = measured(ways, folder, given.jobs, given.rounds, nodes)
+        spark.stop()
+    medians = {name: statistics.median(some) for name, some in speeds.items()}
+    print(f"{given.jobs:,} jobs a round, batches of {given.batch:,}; jobs per CPU second\n")
+    print("| | rounds | median | of the loop | wanted |\n|---|---|---|---|---|")
+    for name, some in speeds.items():
+        share, rounds = medians[name] / medians["loop"], ", ".join(f"{one:,.0f}" for one in some)
+        print(f"| {name} | {rounds} | {medians[name]:,.0f} | {share:.2f} | {_BARS.get(name, 1)} |")
+    return int(any(medians[name] < bar * medians["loop"] for name, bar in _BARS.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
