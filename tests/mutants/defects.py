@@ -32,6 +32,7 @@ from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.healing.lostnodes import LostNodes
 from disque_tx.core.healing.repairs import Repairs
+from disque_tx.core.healing.restarts import RestartedNodes
 from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
@@ -74,10 +75,14 @@ from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
 from tests.mutants.healplants import (
+    asks_nobody,
     fresh_delay,
+    has_everything,
     lost_is_alive,
+    no_state,
     once,
     one_only,
+    started_once,
 )
 from tests.mutants.leaveplants import (
     delay_at_once,
@@ -900,6 +905,42 @@ MUTANTS: Final = [
         fresh_delay,
         "InTime",
         ("losses", "one_lost"),
+    ),
+    Mutant(
+        "start-unasked",
+        "nodes that were started again are not asked",
+        RestartedNodes,
+        "links_changed",
+        asks_nobody,
+        "CopiesMadeAgain",
+        ("restarts", "one_started_empty"),
+    ),
+    Mutant(
+        "start-once",
+        "a node is asked after its first start only",
+        RestartedNodes,
+        "links_changed",
+        started_once,
+        "CopiesMadeAgain",
+        ("restarts", "one_started_empty"),
+    ),
+    Mutant(
+        "answers-held",
+        "a node that lost its copies is taken to have them",
+        RestartedNodes,
+        "answered",
+        has_everything,
+        "CopiesMadeAgain",
+        ("restarts", "one_started_empty"),
+    ),
+    Mutant(
+        "restored-early",
+        "a delayed job that a node gets again is queued there at once",
+        Repairs,
+        "_state_of",
+        no_state,
+        "InTime",
+        ("restarts", "one_started_empty"),
     ),
     Mutant(
         "leaving-alive",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from disque_tx.core.healing.lostnodes import ALIVE, LOST
+from disque_tx.messages.handover import HELD
 
 
 def lost_is_alive(right: Any) -> Any:
@@ -51,3 +52,46 @@ def once(right: Any) -> Any:
         self._next_ms = -1
 
     return counted
+
+
+def asks_nobody(right: Any) -> Any:
+    """Nodes that were started again are not asked."""
+
+    def links_changed(self: Any, lost: dict[bytes, int]) -> None:
+        self._walking = False
+
+    return links_changed
+
+
+def started_once(right: Any) -> Any:
+    """A node that was asked once is not asked after its next start."""
+
+    def links_changed(self: Any, lost: dict[bytes, int]) -> None:
+        for node in self._membership.reachable:
+            if node.id in self._known:
+                self._known[node.id] = int(node.newest_link)
+        right(self, lost)
+
+    return links_changed
+
+
+def has_everything(right: Any) -> Any:
+    """A node that is asked answers that it has all jobs."""
+
+    def answered(self: Any, sender: Any, message: Any) -> None:
+        for entry in message.entries:
+            entry.what = HELD
+        right(self, sender, message)
+
+    return answered
+
+
+def no_state(right: Any) -> Any:
+    """What the record of a job does not hold does not follow it."""
+
+    def state_of(self: Any, job: Any) -> Any:
+        message = right(self, job)
+        message.delay_ms = 1
+        return message
+
+    return state_of
