@@ -12,6 +12,7 @@ from disque_tx.commands.server.diagnosis import slow_entry
 from disque_tx.core.base.client import Client
 from disque_tx.core.statistics.rings import STEPS_S
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages.limits import U32_MAX
 from disque_tx.messages.records import ReplySink
 
 #: Rows of one answer.
@@ -20,7 +21,7 @@ _ACTIONS_COUNT: Final = 10
 _NOTE_BYTES_MAX: Final = 200
 #: What clients do by several commands, none of which says what it is a part of.
 _TOLD: Final = frozenset((b"requeue", b"drop"))
-_TOLD_JOBS_MAX: Final = 1 << 32
+_TOLD_JOBS_MAX: Final = U32_MAX
 
 
 def note(server: Server, client: Client, argv: list[bytes]) -> None:
