@@ -245,6 +245,8 @@ class Inbox:
         elif kind == GOTACK:
             self._acks.confirmed(sender, job_id, aux)
         elif kind == DELJOB:
+            if self._repairs.by_job:
+                self._repairs.withdraw(job_id)
             self._acks.deleted(sender, job_id)
         else:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.healing.healing import NO_ANSWER
 from disque_tx.core.jobs.job import PRIORITY
 from disque_tx.core.queues.queues import PAUSE_IN
-from disque_tx.messages.bustypes import HOLDERS, REPLJOB
+from disque_tx.messages.bustypes import DELJOB, HOLDERS, REPLJOB
 from disque_tx.messages.nodes import FAIL
 from disque_tx.messages.records import ACKED
 from tests.core.flowbench import Direction
@@ -484,3 +484,27 @@ class HostTests(HealCase):
         self.kill(holder)
         self.pass_ms(_PAST_MS)
         self.assertEqual(3, len(self.holders(job_id)))
+
+
+class WithdrawnTests(HealCase):
+    """A job is gone while copies of it are being made."""
+
+    def test_withdrawn(self) -> None:
+        """The node that was adding a job gives up, while a holder has just sent the job to a third
+        node: no copy stays there, which nobody else knows of."""
+        job_id = self.add_job(0, replicate=3)
+        holder, lost = [at for at in self.holders(job_id) if at != 0]
+        self.kill(lost)
+        healing = self.flow.nodes[holder].healing
+        self.flow.nodes[0].healing.rate = 0
+        while job_id not in healing.repairs.by_job:
+            self.flow.now_ms += 100
+            self.flow.begin()
+            for node in self.flow.running():
+                for watcher in node.cluster.watchers:
+                    watcher.links_changed()
+                node.run_due()
+        self.flow.nodes[holder].receive_signal(self.flow.entry(holder, 0), DELJOB, job_id, 0)
+        self.flow.nodes[0].delete([job_id])
+        self.flow.settle()
+        self.assertEqual([], self.holders(job_id))

@@ -26,10 +26,10 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
 from disque_tx.messages.bus import NOREPLY, JobCopy
-from disque_tx.messages.bustypes import CAN_HEAL, SETACK
+from disque_tx.messages.bustypes import CAN_HEAL, DELJOB, SETACK
 from disque_tx.messages.holders import AGAIN, ARRIVED, HoldersMessage
 from disque_tx.messages.nodes import FAIL, Link, NodeEntry
-from disque_tx.messages.records import ACTIVE, QUEUED, Keyed
+from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, Keyed
 
 #: For how long a node may take to confirm a copy before another one is asked, too.
 _CONFIRM_MS: Final = 1_000
@@ -113,6 +113,14 @@ class Repairs:
         self._send(repair, entry, JobCopy(job, life_s(job, self._turn.now_ms)))
         self.by_job[job.id] = repair
         self._timeouts.add(repair, self._turn.now_ms + _CONFIRM_MS)
+
+    def withdraw(self, job_id: bytes) -> None:
+        """DELJOB: the job is gone, perhaps because the node that was adding it gave up. That node
+        does not know whom this one has asked for copies, so they get the message, too."""
+        repair = self.by_job.get(job_id)
+        if repair is not None and repair.job.state != ACKED:
+            for node_id in repair.asked:
+                self._peers.signal(node_id, DELJOB, job_id, 0)
 
     def _ask(self, repair: Repair, count: i64, alive: list[bytes]) -> bool:
         """Draw nodes, and send them the job; ``False`` if there are none."""
