@@ -27,6 +27,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.part import NEVER_MS
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.healing.repairs import Repairs
+from disque_tx.core.healing.shortages import may_be_copied
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.duplicateids import same_start
 from disque_tx.core.state.state import State
@@ -40,7 +41,6 @@ from disque_tx.messages.handover import (
     HandoverMessage,
 )
 from disque_tx.messages.nodes import LEAVING, Link, NodeEntry
-from disque_tx.messages.records import ACTIVE, QUEUED
 
 #: Jobs that one message asks about, and messages to one node that may wait for their answers.
 BATCH_MAX: Final = 500
@@ -185,7 +185,7 @@ class RestartedNodes:
             self._cursor, jobs = self._jobs.table.scan(self._cursor)
             looked_at += 1 + i64(len(jobs))
             for job in jobs:
-                if _may_be_copied(job):
+                if may_be_copied(job):
                     self._ask_about(job)
             if self._cursor == 0:
                 self._cursor = -1
@@ -237,7 +237,7 @@ class RestartedNodes:
         asked.answered_ms = self._turn.now_ms
         for entry in message.entries:
             job = self._jobs.get(entry.job_id)
-            if entry.what != NOT_HELD or job is None or not _may_be_copied(job):
+            if entry.what != NOT_HELD or job is None or not may_be_copied(job):
                 continue
             if not message.mflags & FULL:
                 self.missing.append((sender, job.id))
@@ -253,7 +253,7 @@ class RestartedNodes:
                 break
             node, job_id = self.missing.popleft()
             job = self._jobs.get(job_id)
-            if job is None or not _may_be_copied(job) or node.id not in job.nodes:
+            if job is None or not may_be_copied(job) or node.id not in job.nodes:
                 continue
             repair = self._repairs.by_job.get(job_id)
             if repair is not None:
@@ -265,7 +265,3 @@ class RestartedNodes:
             self._repairs.restore(job, node)
             sent += 1
         return sent
-
-
-def _may_be_copied(job: Job) -> bool:
-    return job.retry_s > 0 and (job.state == ACTIVE or job.state == QUEUED) and not job.held

@@ -78,7 +78,7 @@ class Shortages:
 
     def of(self, job: Job) -> Shortage | None:
         """What the job lacks; ``None`` if that is nothing, or cannot be made again."""
-        if job.retry_s == 0 or (job.state != ACTIVE and job.state != QUEUED) or job.held:
+        if not may_be_copied(job):
             return None
         if job.repl < 2 and job.nodes is self._membership.only_me and not self._membership.leaving:
             return None
@@ -136,3 +136,9 @@ class Shortages:
             if made_ms:
                 due_ms = max(due_ms, made_ms + (before - place) * TURN_MS)
         return due_ms
+
+
+def may_be_copied(job: Job) -> bool:
+    """Whether the job is one that is delivered again when a client does not end it, so that more
+    copies of it may be made."""
+    return job.retry_s > 0 and (job.state == ACTIVE or job.state == QUEUED) and not job.held

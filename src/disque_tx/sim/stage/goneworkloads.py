@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
 
 LOSSES: Final[dict[str, Workload]] = {
@@ -29,22 +31,11 @@ LOSSES: Final[dict[str, Workload]] = {
 
 
 RESTARTS: Final[dict[str, Workload]] = {
-    "restarts": Workload(
-        replicate=(2, 3),
-        retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 0, 5, 90),
-        asynchronous=0.0,
-        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore", "working"),
-        losses=True,
-        faults=("one_started_empty",),
-    ),
-    "restarts-and-more": Workload(
-        replicate=(2, 3),
-        retry_s=(2, 4, 8),
-        delay_s=(0, 0, 0, 5, 90),
-        asynchronous=0.0,
-        losses=True,
-        faults=("one_started_empty", "one_lost", "reset", "stall", "slow_link", "one_away"),
+    "restarts": attrs.evolve(LOSSES["losses"], faults=("one_started_empty",)),
+    "restarts-and-more": attrs.evolve(
+        LOSSES["losses-and-more"],
+        leaves=False,
+        faults=("one_started_empty", *LOSSES["losses-and-more"].faults),
     ),
 }
 
