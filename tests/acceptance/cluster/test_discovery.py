@@ -253,8 +253,8 @@ class ApartTests(DiscoveryCase):
     def test_names(self) -> None:
         """Clusters of two names stay two, and the nodes of the other are named in the log."""
         (first, _), theirs = self.two_clusters("cluster-name shop", "cluster-name stage")
-        for node in theirs:
-            self.assertIn(f"node {node.id} at {node.ip}: refused", first.log())
+        lines = [f"node {node.id} at {node.ip}: refused" for node in theirs]
+        wait_for(lambda: all(line in first.log() for line in lines), "both are named in the log")
         self.assertEqual("shop", self.field(first, "cluster_name"))
 
     def test_passwords(self) -> None:
