@@ -4,6 +4,7 @@ them unknown nodes may introduce themselves.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
@@ -16,6 +17,8 @@ BUS_PORT_OFFSET: Final = 10_000
 _MAPPED: Final = b"::ffff:"
 
 
+# Gossip repeats the same few addresses in every message.
+@lru_cache(maxsize=1_024)
 def normal_ip(text: bytes) -> bytes:
     """The normal form of a literal IPv4 or IPv6 address; empty when ``text`` is none."""
     try:

@@ -42,7 +42,7 @@ class EndingsWatcher(Actor):
 
     def act(self) -> None:
         random = self.random
-        accepted = list(self.run.history.accepted())[-_RECENT:]
+        accepted = self.run.history.last_accepted(_RECENT)
         if not accepted:
             self.rest(_REST_US)
             return

@@ -141,9 +141,10 @@ class EnoughCopies(Checker):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were accepted with too few copies."""
         breaches: list[str] = []
+        early = run.delivered_early()
         for added in run.history.accepted():
             holders = run.copies.seen.get(added.job_id)
-            if added.asynchronous or added.known or holders is None or added.job_id in run.early:
+            if added.asynchronous or added.known or holders is None or added.job_id in early:
                 continue
             excused = sum(
                 (machine.ip in run.copies.down[added.job_id] and machine.ip not in holders)
@@ -171,12 +172,13 @@ class HostsDiffer(Checker):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were accepted with copies on one host."""
         breaches: list[str] = []
+        early = run.delivered_early()
         host_of = {machine.ip: machine.host for machine in run.machines}
         for added in run.history.accepted():
             holders = run.copies.seen.get(added.job_id)
             if added.asynchronous or added.replicate < 2 or not holders:
                 continue
-            if added.job_id in run.early or len(holders) < added.replicate:
+            if added.job_id in early or len(holders) < added.replicate:
                 continue
             excused = any(
                 machine.ip in run.copies.down[added.job_id]

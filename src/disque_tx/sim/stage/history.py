@@ -8,6 +8,7 @@ the answer to that ADDJOB was lost on its way.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -267,6 +268,11 @@ class RunHistory:
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""
         return (added for added in self.added.values() if added.accepted_us >= 0)
+
+    def last_accepted(self, count: int) -> list[Added]:
+        """Those of them that were asked for last, so many at most, in order."""
+        newest = (added for added in reversed(self.added.values()) if added.accepted_us >= 0)
+        return list(islice(newest, count))[::-1]
 
     def asked(self, *words: bytes) -> dict[bytes, list[JobRequest]]:
         """The requests with these words, by job."""

@@ -113,8 +113,7 @@ class Stage:
         dropped."""
         return any(name.startswith("memory") for _, name, _ in self.plan.history)
 
-    @property
-    def early(self) -> Collection[bytes]:
+    def delivered_early(self) -> Collection[bytes]:
         """IDs that were delivered before their ADDJOB was answered."""
         accepted = {added.job_id: added.accepted_us for added in self.history.accepted()}
         return {
