@@ -33,7 +33,8 @@
 #   make acceptance-compiled  real processes, compiled: 2 to 4 min
 #
 # Stages of the second gate:
-#   make spark                everything with Spark: up to 17 min
+#   make spark                reading, writing, and the pipeline on Spark: up to 10 min
+#   make acceptance-spark     Spark with real nodes, which are killed, too: up to 12 min
 #   make acceptance-cluster   clusters of real processes, two at a time: 6 to 10 min
 #   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min
 #
@@ -74,7 +75,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
-.PHONY: lint types docs unit mutants acceptance acceptance-cluster frameworks spark sim-some unit-compiled acceptance-compiled
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
 .PHONY: console-shots site dist
 
@@ -137,7 +138,7 @@ demo-celery: $(VENV)/.made-test
 
 # Two stages run at the same time, and those that take longest from the beginning.
 GATE_1 = unit $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled) acceptance mutants sim-some
-GATE_2 = spark acceptance-cluster frameworks
+GATE_2 = acceptance-spark spark acceptance-cluster frameworks
 # What both need, made before the time of any stage begins.
 READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
@@ -235,10 +236,10 @@ frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test
 # Spark looks for formats in folders of the path only, which an editable installation is none of.
 ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
 
-# One Spark for all its tests; on the compiled package if there can be one.
-spark: override JOBS :=
-spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
+# One Spark for all tests of a stage; on the compiled package if there can be one.
+spark acceptance-spark: override JOBS :=
+spark acceptance-spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-$@,$(if $(filter spark,$@),tests.spark,tests.acceptance.spark))
 
 # Workers of each framework killed twenty times, nodes ten times, and imports twenty times.
 framework-kills: override JOBS :=
