@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disque_tx.commands import asking
 from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.endings import FORGOTTEN_MS
 from disque_tx.commands.base.readonly import reads
 from disque_tx.commands.base.values import Error, Status, Value
 from disque_tx.commands.jobs import jobs
@@ -77,6 +78,33 @@ class HereTests(OverviewCase):
         shown = self.ask(b"SHOW", first)
         assert isinstance(shown, list)
         self.assertEqual([b"id", first, b"queue", b"q"], shown[:4])
+
+    def pass_ms(self, ms: int) -> None:
+        """Let some time pass."""
+        self.node.begin(self.node.now_ms + ms, self.node.wall_us + ms * 1_000)
+        self.node.run_due()
+
+    def test_ended(self) -> None:
+        """Another node that asks again and again learns how a job ended, also a while after it has
+        ended, and its questions leave nothing behind when it asks no more."""
+        done, deleted, left = self.add(b"q"), self.add(b"q"), self.add(b"q")
+        for job_id in (done, deleted, left):
+            self.assertIsNone(self.ask(b"ENDED", job_id))
+        self.call(jobs.ackjob, b"ACKJOB", done)
+        self.call(jobs.deljob, b"DELJOB", deleted)
+        for _ in range(2):
+            self.assertEqual(Status(b"ACKED"), self.ask(b"ENDED", done))
+            self.assertEqual(Status(b"DELETED"), self.ask(b"ENDED", deleted))
+        self.pass_ms(FORGOTTEN_MS - 100)
+        self.assertIsNone(self.ask(b"ENDED", left))
+        self.pass_ms(FORGOTTEN_MS - 100)
+        self.assertEqual(1, self.node.blocked_clients)
+        self.pass_ms(200)
+        self.assertEqual(0, self.node.blocked_clients)
+        self.assertIsNone(self.ask(b"ENDED", left))
+        unknown = self.ask(b"ENDED", done)
+        assert isinstance(unknown, Error)
+        self.assertEqual(b"NOJOB Job not known in the context of this node.", unknown.line[:48])
 
     def test_bodies_in_parts(self) -> None:
         """Bodies that are too much for one answer are left to the next question."""

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from disque_tx.commands.base.arguments import cursor, integer, job_ids
 from disque_tx.commands.base.context import Handler, Server
 from disque_tx.commands.jobs import jobs, retries
-from disque_tx.commands.jobs.counting import scope_of
+from disque_tx.commands.jobs.counting import ended, scope_of
 from disque_tx.commands.jobs.finding import find
 from disque_tx.commands.jobs.queues import jscan
 from disque_tx.commands.server import past
@@ -318,6 +318,7 @@ _QUESTIONS: Final = {
     b"JOBS": _Question(4, 5, _jobs),
     b"FIND": _Question(6, 9, find),
     b"OUTLINE": _Question(2, 2, _outline),
+    b"ENDED": _Question(2, 2, ended),
     b"SHOW": _Question(2, 2, jobs.show),
     b"CLIENTS": _Question(3, 3, _clients),
     b"SLOWLOG": _Question(3, 3, past.slowlog_question),

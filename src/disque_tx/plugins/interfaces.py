@@ -154,6 +154,9 @@ class IProcesses(Interface):
     def numbers() -> dict[bytes, int]:
         """The numbers of the processes by the IDs of their nodes; of those that are known yet."""
 
+    def event_folders() -> list[str]:
+        """Where the event logs of the processes are, also of former ones."""
+
 
 class IHost(Interface):
     """The node, as the protocols of its listeners see it.

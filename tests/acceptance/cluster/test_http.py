@@ -77,7 +77,7 @@ class ClusterTests(DaemonTestCase):
 
     def test_jobs(self) -> None:
         """A request that is repeated at another node adds nothing, and a producer learns of the end
-        of its job at another node."""
+        of its job at another node, whichever node it asks."""
         key = {"unique": "order-7", "replicate": 2}
         first, again = self.add(0, **key), self.add(1, **key)
         self.assertEqual((first["id"], False), (again["id"], again["new"]))
@@ -96,3 +96,20 @@ class ClusterTests(DaemonTestCase):
         self.http(holders[1], "POST", f"{path}/ack")
         waiting.join(AGREE_S)
         self.assertEqual(["acked"], ended)
+
+    def test_wait_elsewhere(self) -> None:
+        """A node that has no copy of a job waits for its end all the same."""
+        added = self.add(0)
+        path = added["url"].removeprefix("/api/v1/")
+        ended: list[str] = []
+        waiting = Thread(
+            target=lambda: ended.append(self.http(2, "GET", f"{path}/wait?wait_ms=60000")["ended"])
+        )
+        waiting.start()
+        self.addCleanup(waiting.join)
+        wait_for(lambda: int(self.nodes[0].info()["blocked_clients"]) > 0, "the producer waits")
+        self.http(0, "DELETE", path)
+        waiting.join(AGREE_S)
+        self.assertEqual(["deleted"], ended)
+        path = self.add(0)["url"].removeprefix("/api/v1/")
+        self.assertIsNone(self.http(1, "GET", f"{path}/wait?wait_ms=1")["ended"])

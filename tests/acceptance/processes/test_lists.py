@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -26,6 +27,38 @@ def dead(reason: str) -> bytes:
         traceback="", worker="w", nacks=1, additional_deliveries=0, failed_at_s=1.0, retry_s=9,
     )  # fmt: skip
     return letter.encoded()
+
+
+class OneJobTests(HttpGroupCase):
+    """A job of one process, asked for at both."""
+
+    def test_wait_and_events(self) -> None:
+        """Each process waits for the end of the job, and shows what happened to it, whichever of
+        them has it."""
+        self.processes.words += ["--eventlog", "yes"]
+        self.processes.start()
+        (job_id,) = self.add(1, "q", 1)
+        path = f"{_V1}/jobs/{quote(job_id, safe='')}"
+        self.at_each(lambda: self.assertIsNone(self.fetch(f"{path}/wait?wait_ms=1")["ended"]))
+        with ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(self.fetch, f"{path}/wait?wait_ms=60000") for _ in range(4)]
+            # Two connections at the process that has the job, and the questions of the other one.
+            wait_for(lambda: self.blocked(1) == 3, "all wait")
+            self.assertEqual({"count": 1}, self.fetch(f"{path}/ack", {}))
+            ended = [one.result() for one in waiting]
+        self.assertEqual([{"ended": "acked"}] * 4, ended)
+        wanted = ["added", "queued", "acked"]
+        self.at_each(lambda: wait_for(lambda: self.kinds(path) == wanted, "it shows all events"))
+
+    def blocked(self, number: int) -> int:
+        """How many clients wait at one process."""
+        info = self.processes.ask(self.processes.own_port(number), "INFO", "clients")
+        (line,) = [line for line in info.splitlines() if line.startswith(b"blocked_clients:")]
+        return int(line.split(b":")[1])
+
+    def kinds(self, path: str) -> list[str]:
+        """What one process says that happened to the job."""
+        return [event["kind"] for event in self.fetch(f"{path}/events")["events"]]
 
 
 class QueueTests(HttpGroupCase):

@@ -50,7 +50,7 @@ class LookupTests(SynchronousTestCase):
 
     def found(self, lookup: Lookup | None = None) -> list[str]:
         """The kinds of the events that are found."""
-        lookup = lookup or Lookup(str(self.folder), MINE)
+        lookup = lookup or Lookup([str(self.folder)], MINE)
         lines = [json.loads(line) for some in lookup for line in some]
         self.assertEqual({MINE.decode()}, {line["subject"] for line in lines} | {MINE.decode()})
         return [line["type"].rpartition(".")[2] for line in lines]
@@ -77,7 +77,7 @@ class LookupTests(SynchronousTestCase):
             self.record(events.WORKING)
             self.record(events.WORKING, OTHER)
         self.segment("_open")
-        steps = list(Lookup(str(self.folder), MINE))
+        steps = list(Lookup([str(self.folder)], MINE))
         self.assertEqual(20, sum(map(len, steps)))
         self.assertTrue(all(len(step) <= 1 for step in steps), steps)
 
@@ -88,7 +88,7 @@ class LookupTests(SynchronousTestCase):
         self.record(events.ACKED)
         self.segment("_open")
         self.patch(module, "LOOKUP_BYTES_MAX", 10)
-        lookup = Lookup(str(self.folder), MINE)
+        lookup = Lookup([str(self.folder)], MINE)
         self.assertEqual((["acked"], False), (self.found(lookup), lookup.complete))
 
     def test_damaged(self) -> None:
@@ -104,7 +104,19 @@ class LookupTests(SynchronousTestCase):
         torn.write_bytes(torn.read_bytes()[:-3])
         self.assertEqual(["delivered"], self.found())
 
+    def test_several_folders(self) -> None:
+        """What the processes of a daemon have in folders of their own is found together."""
+        self.record(events.ADDED)
+        self.segment("_open")
+        first, self.folder = self.folder, Path(self.mktemp())
+        self.folder.mkdir()
+        self.record(events.DELIVERED)
+        self.segment("_full")
+        lookup = Lookup([str(first), str(self.folder)], MINE)
+        self.assertEqual(["added", "delivered"], sorted(self.found(lookup)))
+        self.assertEqual(2, lookup.files)
+
     def test_no_folder(self) -> None:
         """A node that has logged nothing yet has no folder."""
-        lookup = Lookup(str(self.folder / "none"), MINE)
+        lookup = Lookup([str(self.folder / "none")], MINE)
         self.assertEqual(([], True), (self.found(lookup), lookup.complete))

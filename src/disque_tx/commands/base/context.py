@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.actions import Actions
 from disque_tx.commands.base.control import Control
+from disque_tx.commands.base.endings import Endings
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.commands.base.slowlog import SlowLog
 from disque_tx.commands.base.stats import Stats
@@ -140,6 +141,7 @@ class Server:
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.actions = Actions()
+        self.endings = Endings(node)
         self.latency = latency or LatencyMonitor()
 
     @property

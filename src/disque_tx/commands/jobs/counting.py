@@ -15,6 +15,7 @@ from disque_tx.core.counting.flushing import FLUSH_QUEUED, FLUSH_STATES
 from disque_tx.core.counting.listing import BY_QUEUED, SORTS, ListRequest
 from disque_tx.core.counting.questions import EVERYWHERE, HERE, PROCESSES
 from disque_tx.core.counting.requests import ROWS_MAX
+from disque_tx.core.counting.wordreplies import write_reply
 from disque_tx.errors import CommandError, syntax_error
 
 _DEFAULT_ROWS: Final = 100
@@ -135,3 +136,13 @@ def waitjob(server: Server, client: Client, argv: list[bytes]) -> None:
         wait_ms = timeout_ms(argv[3])
     node = server.node
     node.queue_queries.wait_for_job(client, job_id, wait_ms)
+
+
+def ended(server: Server, client: Client, argv: list[bytes]) -> None:
+    """ENDED id, a question: as WAITJOB, or null while the job has not ended."""
+    (job_id,) = job_ids(argv)
+    words = server.endings.of(job_id)
+    if words:
+        write_reply(words, client.replies)
+    else:
+        client.replies.null()

@@ -130,6 +130,10 @@ class QueueQueries(Part, Performer):
         else:
             self._waiters.wait_for_ending(client, job_id, timeout_ms)
 
+    def wait_longer(self, client: Client, timeout_ms: i64) -> None:
+        """Let a client of :meth:`wait_for_job` wait for so long from now on."""
+        self._waiters.wait_longer(client, timeout_ms)
+
     def _begin(
         self,
         client: Client,

@@ -136,6 +136,11 @@ class Waiters(JobObserver):
         self.endings.setdefault(job_id, []).append(client)
         self._block(client, timeout_ms, self._turn.now_ms)
 
+    def wait_longer(self, client: Client, timeout_ms: i64) -> None:
+        """Let a client that waits for at most some time wait for so long from now on."""
+        self.timeouts.remove(client)
+        self.timeouts.add(client, self._turn.now_ms + timeout_ms)
+
     def wait_for_key(self, client: Client, timeout_ms: i64) -> None:
         """Let ``client`` wait for a job with a key; 0 waits forever."""
         client.blocked = BLOCKED_KEY

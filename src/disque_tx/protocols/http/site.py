@@ -22,6 +22,7 @@ from disque_tx.protocols.http.api.jobs.jobs import job_routes
 from disque_tx.protocols.http.api.jobs.life import life_routes
 from disque_tx.protocols.http.api.jobs.scanning import scanning_routes
 from disque_tx.protocols.http.api.jobs.searching import searching_routes
+from disque_tx.protocols.http.api.jobs.waiting import wait_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.queues.counts import count_routes
@@ -82,7 +83,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     infos = NodeInfos()
     routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
     routes.add(*history_routes(), *action_routes())
-    routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
+    routes.add(*event_routes(host), *life_routes(), *wait_routes(), *openapi_routes(routes))
     return routes
 
 

@@ -105,9 +105,12 @@ class PluginHost:
         return self._passwords.role(password, network_of_peer(peer))
 
     def lookup(self, job_id: bytes) -> Lookup | None:
-        """Look for the events of a job in the event log."""
-        settings = self.settings
-        return Lookup(settings.eventlog_dir, job_id) if settings.eventlog else None
+        """Look for the events of a job in the event log, of all processes of the daemon."""
+        if not self.settings.eventlog:
+            return None
+        if self.processes is None:
+            return Lookup([self.settings.eventlog_dir], job_id)
+        return Lookup(self.processes.event_folders(), job_id)
 
     def watch(
         self,

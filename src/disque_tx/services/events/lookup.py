@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from glob import glob
 from typing import BinaryIO, Final
 
@@ -32,38 +32,42 @@ _RECORD_BYTES: Final = 1 << 16
 
 @implementer(ILookup)
 class Lookup:
-    """Looks for a job, from the newest file to the oldest. Iterating it does a bounded step each
-    time, and returns the lines that it found, newline included; often none. ``complete``: at the
-    end, whether everything was looked at, and not only :data:`LOOKUP_BYTES_MAX`. ``files``: how
-    many were looked at to their end; within a file the oldest lines come first. Files that vanish
-    or are damaged meanwhile are passed over."""
+    """Looks for a job in folders of event logs, from the newest file to the oldest. Iterating it
+    does a bounded step each time, and returns the lines that it found, newline included; often
+    none. ``complete``: at the end, whether everything was looked at, and not only
+    :data:`LOOKUP_BYTES_MAX`. ``files``: how many were looked at to their end; within a file the
+    oldest lines come first. Files that vanish or are damaged meanwhile are passed over."""
 
-    def __init__(self, folder: str, job_id: bytes) -> None:
+    def __init__(self, folders: Iterable[str], job_id: bytes) -> None:
         self.complete = True
         self.files = 0
-        self._folder = folder
+        self._folders = list(folders)
         self._job_id = job_id
         self._left = LOOKUP_BYTES_MAX
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        segments = [
-            name
-            for kind in ("_open", "_full")
-            for name in glob(f"{kind}-*.events", root_dir=self._folder)
-        ]
-        files = glob("dt=*/hour=*/events-*.jsonl.zst", root_dir=self._folder)
-        places = [(self._in_segment, name) for name in _newest_first(segments)]
-        places += [(self._in_lines, name) for name in sorted(files, reverse=True)]
-        for look, name in places:
+        segments = self._paths("_open-*.events") + self._paths("_full-*.events")
+        files = self._paths("dt=*/hour=*/events-*.jsonl.zst")
+        segments.sort(key=_begun, reverse=True)
+        files.sort(reverse=True)
+        places = [(self._in_segment, folder, name) for name, folder in segments]
+        places += [(self._in_lines, folder, name) for name, folder in files]
+        for look, folder, name in places:
             if self._left <= 0:
                 self.complete = False
                 return
             try:
-                with open(os.path.join(self._folder, name), "rb") as file:
+                with open(os.path.join(folder, name), "rb") as file:
                     yield from look(file)
             except (OSError, ValueError, PeerError, zstandard.ZstdError):
                 pass
             self.files += 1
+
+    def _paths(self, pattern: str) -> list[tuple[str, str]]:
+        """Names that match, each with its folder."""
+        return [
+            (name, folder) for folder in self._folders for name in glob(pattern, root_dir=folder)
+        ]
 
     def _in_segment(self, file: BinaryIO) -> Iterator[list[bytes]]:
         """A segment that is not converted yet, and may be written to."""
@@ -103,7 +107,7 @@ class Lookup:
                 yield found
 
 
-def _newest_first(segments: list[str]) -> list[str]:
+def _begun(place: tuple[str, str]) -> str:
     """Names end with the node, when it began to log, and the number of the first event; those that
     are written to come before those that wait."""
-    return sorted(segments, key=lambda name: name.partition("-")[2], reverse=True)
+    return place[0].partition("-")[2]

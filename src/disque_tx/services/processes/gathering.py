@@ -45,15 +45,22 @@ class _Question:
 @implementer(IProcesses)
 class FigureGathering:
     """In the process with this ``number``. ``send``: to the parent. ``others``: the numbers of
-    those that are asked. ``nodes``: the numbers of all by the IDs of their nodes."""
+    those that are asked. ``nodes``: the numbers of all by the IDs of their nodes.
+    ``event_folders``: those of all processes."""
 
     def __init__(
-        self, number: int, view: INodeView, reactor: Any, send: Callable[[Message], object]
+        self,
+        number: int,
+        view: INodeView,
+        reactor: Any,
+        send: Callable[[Message], object],
+        event_folders: Callable[[], list[str]] = list,
     ) -> None:
         self.others: list[int] = []
         self.nodes: dict[bytes, int] = {}
         self.following = Following(reactor, send)
         self._number = number
+        self._event_folders = event_folders
         self._view = view
         self._reactor = reactor
         self._send = send
@@ -63,6 +70,10 @@ class FigureGathering:
     def numbers(self) -> dict[bytes, int]:
         """The numbers of the processes by the IDs of their nodes."""
         return self.nodes
+
+    def event_folders(self) -> list[str]:
+        """The folders of the event logs of all processes."""
+        return self._event_folders()
 
     def follow(
         self, kinds: Collection[int], pattern: str, tell: Callable[[list[JobEvent], int], None]

@@ -112,6 +112,11 @@ def folders(settings: Settings, number: int) -> list[str]:
     return list(dict.fromkeys([mine.dir, *parents]))
 
 
+def event_folders(settings: Settings) -> list[str]:
+    """Where the event logs of all processes are that ever ran."""
+    return [own_path(settings.eventlog_dir, number) for number in numbers_found(settings)]
+
+
 def numbers_found(settings: Settings) -> list[int]:
     """The numbers of the processes whose nodes files exist, also of former ones."""
     folder = os.path.dirname(settings.cluster_config_file)

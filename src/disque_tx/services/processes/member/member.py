@@ -33,7 +33,7 @@ from disque_tx.services.processes.following import Followed
 from disque_tx.services.processes.gathering import FigureGathering
 from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.handover import MemberListeners
-from disque_tx.services.processes.settings import share
+from disque_tx.services.processes.settings import event_folders, share
 from disque_tx.services.processes.summedinfo import Figures, fields, figures
 
 REPORT_S: Final = 1.0
@@ -63,7 +63,11 @@ class MemberRoot(NodeRoot):
         self.common = start.common
         self.server.joining = self.server.degraded = True
         self._gathering = FigureGathering(
-            start.number, self.plugin_host.view, reactor, self._channel.send
+            start.number,
+            self.plugin_host.view,
+            reactor,
+            self._channel.send,
+            lambda: event_folders(self.common),
         )
         self.plugin_host.processes = self._gathering
         self._followed = Followed(reactor, self.plugin_host, self._channel.send)

@@ -40,11 +40,17 @@ class Body:
 
 
 async def holders(exchange: Exchange, ids: list[bytes]) -> tuple[list[list[bytes]], Asked]:
+    """:func:`known_by` for the nodes that the request is about."""
+    return await known_by(exchange, chosen_scope(exchange), ids)
+
+
+async def known_by(
+    exchange: Exchange, scope: bytes, ids: list[bytes]
+) -> tuple[list[list[bytes]], Asked]:
     """For each job the nodes that know it, those first that have to do with it; and which nodes
     were asked."""
     found: list[list[bytes]] = []
     asked = Asked()
-    scope = chosen_scope(exchange)
     for start in range(0, len(ids), _IDS):
         some = await ask(exchange, scope, b"HOLDS", *ids[start : start + _IDS])
         asked.answers = some.answers

@@ -1,4 +1,4 @@
-"""Jobs: leasing, settling, looking at one, waiting for its end."""
+"""Jobs: leasing, settling, looking at one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from disque_tx.protocols.http.api.base.values import (
     take_text,
     text,
 )
+from disque_tx.protocols.http.api.jobs.waiting import TIMEOUT_MS_MAX
 from disque_tx.protocols.http.server.asking import CLUSTER, SCOPE, chosen_scope, several, source
 from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem
@@ -28,10 +29,7 @@ from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Rout
 from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices
 from disque_tx.protocols.http.server.streaming import encoded
 
-_TIMEOUT_MS_MAX: Final = 60_000
-_WAIT_MS: Final = 10_000
 _COUNT_MAX: Final = 1_000
-_ENDINGS: Final = ("acked", "deleted", "expired", "dead")
 #: Path → command and summary, for one job and for several.
 _ACTIONS: Final = {
     "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
@@ -128,13 +126,6 @@ async def working(exchange: Exchange) -> dict[str, Any]:
     return {"retry_s": await act(exchange, b"WORKING", [], [exchange.path["id"]])}
 
 
-async def wait(exchange: Exchange) -> dict[str, Any]:
-    """WAITJOB."""
-    wait_ms = b"%d" % exchange.number("wait_ms")
-    how = await exchange.call(b"WAITJOB", exchange.path["id"], b"TIMEOUT", wait_ms)
-    return {"ended": None if how is None else text(how.text).lower()}
-
-
 async def nack(exchange: Exchange) -> dict[str, Any]:
     """NACK of one job."""
     words = _failure_words(exchange.json())
@@ -183,22 +174,12 @@ def job_routes() -> list[Route]:
             " together",
             (
                 Parameter("count", "Jobs at most", "integer", 1, 1, _COUNT_MAX),
-                Parameter("wait_ms", "Wait so long for one", "integer", 0, 0, _TIMEOUT_MS_MAX),
+                Parameter("wait_ms", "Wait so long for one", "integer", 0, 0, TIMEOUT_MS_MAX),
             ),
             answer=schema(jobs=array(_JOB)), errors=(503,),
         ),
         Route("GET", job, show, "A job as the node knows it that has to do with it", (SCOPE,),
             answer=SHOWN, errors=(404, 503)),
-        Route(
-            "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
-            (
-                Parameter(
-                    "wait_ms", "Wait so long", "integer", _WAIT_MS, 1, _TIMEOUT_MS_MAX
-                ),
-            ),
-            answer=schema(ended={"type": ["string", "null"], "enum": [*_ENDINGS, None]}),
-            errors=(404,),
-        ),
         Route(
             "POST", f"{job}/working", working, "Renew the lease", (SCOPE,),
             answer=schema(retry_s=NUMBER), errors=(404, 410, 503),

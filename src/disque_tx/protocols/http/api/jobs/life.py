@@ -92,7 +92,7 @@ def life_routes() -> list[Route]:
     return [
         Route(
             "GET", f"{ROOT}/jobs/{{id}}/events", show, "What happened to a job, as far as"
-            " the event log of this node has it; the newest 256 MiB are looked at",
+            " the event log of this daemon has it; the newest 256 MiB are looked at",
             answer=schema(log=FLAG, complete=FLAG, events=array(event)), costly=True,
         ),
     ]  # fmt: skip
