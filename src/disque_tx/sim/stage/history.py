@@ -270,7 +270,7 @@ class RunHistory:
         return (added for added in self.added.values() if added.accepted_us >= 0)
 
     def last_accepted(self, count: int) -> list[Added]:
-        """Those of them that were asked for last, so many at most, in order."""
+        """The last accepted jobs, ``count`` at most, in the order in which they were asked for."""
         newest = (added for added in reversed(self.added.values()) if added.accepted_us >= 0)
         return list(islice(newest, count))[::-1]
 
