@@ -104,22 +104,23 @@ class HistoryTests(NodesCase):
         has ended."""
         self.go("nosuch", "No such page")
         self.page.wait("document.getElementById('cluster').innerText === '4 nodes'")
+        self.kill()
+
+    def kill(self) -> str:
+        """Kill the second daemon, and wait until the page says that it is missing; its address."""
         self.second.kill()
         began_s = time.monotonic()
         address = f"{self.second.ip}:{self.second.port}"
         self.page.wait(f"{_LACKING}.includes('3 of 4 nodes: {address}')")
         self.assertLess(time.monotonic() - began_s, _NAMED_S)
+        return address
 
     def test_killed(self) -> None:
         """A node that is killed is named at once as the one that is missing, on the page that is
         open, which goes on: its charts, its findings and its figures are of the others."""
         self.go("", "All is well.")
         self.page.wait("document.getElementById('cluster').innerText === '4 nodes'")
-        self.second.kill()
-        began_s = time.monotonic()
-        address = f"{self.second.ip}:{self.second.port}"
-        self.page.wait(f"{_LACKING}.includes('3 of 4 nodes: {address}')")
-        self.assertLess(time.monotonic() - began_s, _NAMED_S)
+        address = self.kill()
         self.page.wait("document.querySelector('ol.findings .badge.bad') !== null")
         self.assertIn(address, self.page.run("document.querySelector('ol.findings').innerText"))
         found = self.apis[0]("GET", "history?span=15m&scope=cluster")
