@@ -16,6 +16,8 @@
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=, MUTATION_S=
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
+#   make console-incidents    twelve incidents, and how soon the console names each: 8 min
+#   make console-quiet        a cluster without incidents, of which the console must tell nothing; QUIET_S=3600
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make framework-older      all tests of frameworks with their releases of a year before: 5 min
 #   make spark-kill           streams, a drain, and a table that is compacted, killed twenty times each
@@ -77,7 +79,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
-.PHONY: console-shots site dist
+.PHONY: console-incidents console-quiet console-shots site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -360,6 +362,12 @@ site: $(VENV)/.made-quick $(VENV)/.made-site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/site-cache . build/site
 	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
 	@echo "Open build/site/index.html in a browser."
+
+# Each is planted in a cluster of three nodes that works; what is printed says after how many seconds it
+# was the first finding, and after how many all was well again.
+QUIET_S ?= 3600
+console-incidents console-quiet: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m tests.acceptance.incidents $(if $(filter console-quiet,$@),--quiet $(QUIET_S))
 
 # Every page, with light and with dark colours, on a screen and on a phone; needs Chromium.
 console-shots: $(VENV)/.made-quick

@@ -35,12 +35,11 @@ _QUEUE: Final = (
 #: Of ten people.
 _LOOKS: Final = 5 * (_OVERVIEW,) + 3 * (_LIST,) + 2 * (_QUEUE,)
 #: As the console does: how often a page is asked for, in answers' times and at most and at least,
-#: and every which heartbeat the node is asked about its links.
+#: and how often its node is asked about its links.
 _STEP_S: Final = 5.0
 _RESTS: Final = 40
 _REST_MAX_S: Final = 30.0
 _BEAT_S: Final = 1.0
-_WATCHED: Final = 2
 #: The pages are open already when a round begins.
 _OPENED_S: Final = 8.0
 
@@ -92,9 +91,7 @@ def _browser(port: int, paths: tuple[str, ...]) -> Callable[[threading.Event], N
         beats, due_s = 0, 0.0
         while not ended.wait(_BEAT_S if beats else 0):
             beats += 1
-            get("/healthz/live")
-            if beats % _WATCHED == 0:
-                get("/api/v1/nodes")
+            get("/api/v1/nodes")
             begun_s = time.monotonic()
             if begun_s < due_s:
                 continue

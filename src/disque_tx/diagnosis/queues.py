@@ -12,7 +12,7 @@ from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
 
 #: For how long nobody may fetch jobs before that is worth a note, and before it is a problem:
 #: workers may look for jobs once in a while only.
-_NOTED_S: Final = 10.0
+_NOTED_S: Final = 7.0
 _ALONE_S: Final = 60.0
 #: A queue is slow when its first job waits so many times longer than is usual, and so long at all.
 _SLOWER: Final = 2.0

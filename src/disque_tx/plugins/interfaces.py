@@ -49,6 +49,10 @@ class INodeView(Interface):
         """How many nodes of the cluster are in each state: ``connected``, ``unconnected``,
         ``suspected``, ``failed``, ``handshake``; this one is not counted."""
 
+    def connected() -> frozenset[str]:
+        """The IDs of the other nodes to which this one has a connection. One that is killed is
+        missing at once, one that hangs after cluster-node-timeout."""
+
     def failure_reports() -> dict[str, list[str]]:
         """By ID of a node, the IDs of the others that have reported lately that it does not
         answer them; only nodes of which there are such reports."""

@@ -11,7 +11,10 @@ from disque_tx.core.base.client import BLOCKED_TASK, NOT_BLOCKED
 from disque_tx.core.tables.registers import COUNTER_MAX
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.errors import CommandError
+from disque_tx.messages.bustypes import ALL_FEATURES, CAN_SETTLE
+from disque_tx.messages.nodes import Link, NodeEntry
 from tests.commands.desk import NOW_MS, OK, UNIX_S, DeskCase
+from tests.core.peerbench import SentMessages
 
 
 class ScheduleCase(DeskCase):
@@ -68,6 +71,23 @@ class ScheduleTests(ScheduleCase):
         self.assertIn(b"no occurrence that could be left out", refused.line)
         self.schedule(b"RESUME", b"s")
         self.assertEqual(0, self.node.timetable.skipped_s(b"s"))
+
+    def test_skip_with_older_nodes(self) -> None:
+        """Nobody is told that an occurrence is left out which a node of an earlier version would
+        make; an original makes none."""
+        self.set()
+        entry = NodeEntry(b"b" * 40, b"10.0.0.2", 7711, 0, NOW_MS)
+        entry.link = Link(SentMessages(), entry, entry.ip, b"10.0.0.1", NOW_MS, 1)
+        self.node.membership.add(entry)
+        self.node.membership.refresh()
+        entry.link.features = ALL_FEATURES & ~CAN_SETTLE
+        refused = self.schedule(b"SKIP", b"s")
+        assert isinstance(refused, Error)
+        self.assertIn(b"earlier version", refused.line)
+        self.assertEqual(0, self.node.timetable.skipped_s(b"s"))
+        for features in (0, ALL_FEATURES):
+            entry.link.features = features
+            self.assertIsInstance(self.schedule(b"SKIP", b"s"), int)
 
     def test_long_list(self) -> None:
         """A list of many schedules is made in slices, between which the node serves others; it has

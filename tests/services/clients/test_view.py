@@ -7,11 +7,12 @@ import math
 import attrs
 from zope.interface.verify import verifyObject
 
-from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.plugins.interfaces import INodeView
 from disque_tx.plugins.values import Durations, Health
 from disque_tx.services.clients.view import NodeView
 from disque_tx.services.events.sinks import EventSinks
+from tests.core.peerbench import SentMessages
 from tests.services.nodebench import FIRST_ID, NodeCase
 
 
@@ -119,6 +120,15 @@ class ViewTests(NodeCase):
         self.assertEqual(((0.25,), (30.0,)), (_counted(wait), _counted(run)))
         self.assertEqual((0.2, 30.0), (wait.sum_s, run.sum_s))
         self.assertEqual(len(wait.bounds_s) + 1, len(wait.counts))
+
+    def test_connected(self) -> None:
+        """One sees at once to which nodes there is a connection, without asking anybody."""
+        node_id = b"%040x" % 7
+        entry = NodeEntry(node_id, b"10.0.0.7", 7711, 0, self.node.now_ms)
+        self.node.membership.add(entry)
+        self.assertEqual(frozenset(), self.view.connected())
+        entry.link = Link(SentMessages(), entry, entry.ip, b"10.0.0.1", self.node.now_ms, 1)
+        self.assertEqual(frozenset([node_id.decode()]), self.view.connected())
 
     def test_failure_reports(self) -> None:
         """One sees which node does not reach which other, as long as that was reported lately."""

@@ -115,6 +115,7 @@ def _skip(server: Server, client: Client, argv: list[bytes]) -> None:
     times = next_times(node, argv[2], 1)
     if not times:
         raise CommandError("ERR", "The schedule has no occurrence that could be left out")
+    node.recurring.check_skip()
     _change(server, node.timetable.plan_skip(argv[2], times[0], node.id))
     client.replies.integer(times[0])
 

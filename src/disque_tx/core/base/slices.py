@@ -25,6 +25,9 @@ class SlicedTask:
     def over(self) -> None:
         """All is done."""
 
+    def failed(self) -> None:
+        """A fault in :meth:`step` ended the task: whoever waits for it must not wait forever."""
+
 
 class SlicedWork:
     """The tasks under way; each gets its turn after the others."""
@@ -48,10 +51,16 @@ class SlicedWork:
         return bool(self._tasks)
 
     def run(self, now_ms: i64) -> None:
-        """Do a part of the first tasks; those that are not done go to the end."""
+        """Do a part of the first tasks; those that are not done go to the end. A fault ends the
+        task that met it, and is raised."""
         for _ in range(min(len(self._tasks), _PARTS_PER_TURN)):
             task = self._tasks.pop(0)
-            if task.step(now_ms):
+            try:
+                done = task.step(now_ms)
+            except Exception:
+                task.failed()
+                raise
+            if done:
                 task.over()
             else:
                 self._tasks.append(task)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.counting.answers import Answer
@@ -36,6 +36,7 @@ ASK_WORDS_MAX: Final = 1_010
 ASK_WORD_BYTES_MAX: Final = 4_096
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Respondent:
     """Answers questions for this node."""
 

@@ -87,6 +87,13 @@ class AnswerGathering(ResultReceiver):
         self.receive(words, b"")
         self._finish()
 
+    def failed(self) -> None:
+        client = self._client
+        if not self.gone():
+            if client.reply_mode != REPLY_OFF:
+                client.replies.error(b"ERR A fault in the node; its log has the details")
+            self._waiters.answered(client)
+
     def receive(self, words: list[bytes], sender: bytes) -> bool:
         """The result of one node, of this one if ``sender`` is empty; ``False`` if it is none."""
         taken = self._answer.receive(words, sender)

@@ -57,7 +57,7 @@ ROWS_MAX: Final = 1_000
 #: Long requests under way at one node, those of other nodes included.
 _TASKS_MAX: Final = 1_000
 #: And of one other node: the rest of them gets its turn.
-_TASKS_OF_ONE_MAX: Final = 200
+TASKS_OF_ONE_MAX: Final = 200
 _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
 
@@ -198,7 +198,7 @@ class QueueQueries(Part, Performer):
             self._questions.answered(sender.id, message)
         elif (
             self._slices.count() < _TASKS_MAX
-            and self._asked_by.get(sender.id, 0) < _TASKS_OF_ONE_MAX
+            and self._asked_by.get(sender.id, 0) < TASKS_OF_ONE_MAX
         ):
             tasks = self._slices.count()
             link = sender.link

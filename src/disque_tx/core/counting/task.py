@@ -23,6 +23,9 @@ class ResultReceiver:
     def ended(self) -> None:
         """The work in slices is over, with or without a result."""
 
+    def failed(self) -> None:
+        """A fault of this program ended the work: there will be no result."""
+
 
 class ResultTask(SlicedTask):
     """Work in slices with a result."""
@@ -33,6 +36,10 @@ class ResultTask(SlicedTask):
         self.receiver: ResultReceiver = receiver
 
     def over(self) -> None:
+        self.receiver.ended()
+
+    def failed(self) -> None:
+        self.receiver.failed()
         self.receiver.ended()
 
 

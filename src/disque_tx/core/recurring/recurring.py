@@ -39,7 +39,7 @@ from disque_tx.core.tables.calendar import NEVER, Calendar
 from disque_tx.core.tables.definition import ALL, ONE, Definition
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
-from disque_tx.messages.bustypes import CAN_TABLES
+from disque_tx.messages.bustypes import CAN_SETTLE, CAN_TABLES
 from disque_tx.messages.records import WAIT_REPL
 
 #: Schedules looked at in one turn.
@@ -122,6 +122,14 @@ class Recurring(Part, CopiesWatcher):
             if link is not None and link.features & CAN_TABLES and entry.id not in clocks.apart:
                 able.append(entry.id)
         return ranking(b"cron:" + name, able)[0] if able else b""
+
+    def check_skip(self) -> None:
+        """``CommandError`` if a node that may be the next maker makes what is to be left out. There
+        is no release that knows ``CAN_SETTLE`` and does not know that."""
+        for entry in self._membership.reachable:
+            link = entry.link
+            if link is not None and link.features & CAN_TABLES and not link.features & CAN_SETTLE:
+                raise CommandError("ERR", "A node of an earlier version would not leave it out")
 
     def position_s(self, name: bytes) -> i64:
         """Behind which time the next occurrence of a schedule lies."""

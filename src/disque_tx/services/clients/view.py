@@ -79,6 +79,14 @@ class NodeView:
             counts[states[0] if states else link] += 1
         return counts
 
+    def connected(self) -> frozenset[str]:
+        """To which other nodes there is a connection."""
+        return frozenset(
+            entry.id.decode()
+            for entry in self._node.membership.nodes.values()
+            if entry.link is not None
+        )
+
     def failure_reports(self) -> dict[str, list[str]]:
         """Which nodes do not reach which others, as far as they have reported it lately."""
         oldest_ms = self._node.now_ms - 2 * self._node.cluster.node_timeout_ms

@@ -9,7 +9,13 @@ from disque_tx.plugins.interfaces import IClientProtocol
 from disque_tx.plugins.values import Health
 from disque_tx.protocols.http.health import reasons_not_ready
 from disque_tx.protocols.http.plugin import HttpPlugin
-from disque_tx.protocols.http.server.channel import BODY_S, HEAD_S, LINGER_S, UNREAD_S
+from disque_tx.protocols.http.server.channel import (
+    BODY_S,
+    HEAD_S,
+    INPUT_MAX,
+    LINGER_S,
+    UNREAD_S,
+)
 from disque_tx.protocols.http.server.routes import BODY_BYTES, JOB_BODY_BYTES
 from disque_tx.protocols.http.site import IDLE_S
 from disque_tx.services.clients.discovery import client_protocol
@@ -88,6 +94,19 @@ class ConnectionTests(HttpCase):
         channel.dataReceived(request("POST", "/x", b"x" * 100)[:-50])
         self.reactor.advance(BODY_S)
         self.assertEqual(408, parsed(transport.value())[0].status)
+
+    def test_fast_body(self) -> None:
+        """A body that arrives faster than it is parsed is waited for, and then received on: nobody
+        else lets the connection receive again, and the request would never be answered."""
+        channel, transport = self.connect()
+        data = request("POST", _ADD, {"body": "x" * 4 * INPUT_MAX})
+        channel.dataReceived(data[: 2 * INPUT_MAX])
+        self.assertEqual("paused", transport.producerState)
+        self.reactor.advance(0.01)
+        self.assertEqual("producing", transport.producerState)
+        channel.dataReceived(data[2 * INPUT_MAX :])
+        self.let_answer(transport)
+        self.assertEqual(201, parsed(transport.value())[0].status)
 
     def test_idle(self) -> None:
         """An idle connection is closed after a minute."""

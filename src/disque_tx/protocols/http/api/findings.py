@@ -17,6 +17,7 @@ from disque_tx.diagnosis.facts import (
     SurveyedNode,
 )
 from disque_tx.diagnosis.findings import findings
+from disque_tx.protocols.http.api.base.kept import KeptAnswers
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos, number
 from disque_tx.protocols.http.api.base.values import NODES, ROOT, TEXT, array, schema
 from disque_tx.protocols.http.server.asking import CLUSTER, SCOPE, Asked, ask, scope_of
@@ -25,7 +26,7 @@ from disque_tx.protocols.http.server.routes import Route
 
 #: For how long findings are kept, so that ten consoles cost no more than one; and what policies
 #: name as queues for dead letters.
-_KEPT_S: Final = 4.0
+_KEPT_S: Final = 3.0
 _POLICIES_KEPT_S: Final = 60.0
 #: A node that answered a heartbeat so lately, and is connected, is no silent one: nodes of earlier
 #: versions, and the original, do not know the questions.
@@ -40,20 +41,19 @@ class Surveys:
 
     def __init__(self, infos: NodeInfos) -> None:
         self._infos = infos
-        self._kept: dict[bytes, tuple[float, dict[str, Any]]] = {}
+        self._kept: KeptAnswers[dict[str, Any]] = KeptAnswers(_KEPT_S)
         self._letters: tuple[float, frozenset[str]] | None = None
 
     async def show(self, exchange: Exchange) -> dict[str, Any]:
         """All findings, and which nodes were asked."""
-        scope, now_s = scope_of(exchange), exchange.host.reactor.seconds()
-        at_s, known = self._kept.get(scope, (0.0, None))
-        if known is not None and now_s - at_s < _KEPT_S:
-            return known
-        survey, asked = await self._survey(exchange, scope, now_s)
-        found = [attrs.asdict(finding) for finding in findings(survey)]
-        answer = {"findings": found, **asked.sources()}
-        self._kept[scope] = now_s, answer
-        return answer
+        scope = scope_of(exchange)
+
+        async def made() -> dict[str, Any]:
+            survey, asked = await self._survey(exchange, scope, exchange.host.reactor.seconds())
+            found = [attrs.asdict(finding) for finding in findings(survey)]
+            return {"findings": found, **asked.sources()}
+
+        return await self._kept.get(exchange, scope, made)
 
     async def _survey(self, exchange: Exchange, scope: bytes, now_s: float) -> tuple[Survey, Asked]:
         asked = await self._infos.get(exchange)

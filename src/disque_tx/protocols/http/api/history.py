@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.plugins import HISTORY_COUNTS, HISTORY_NUMBERS
+from disque_tx.protocols.http.api.base.kept import KeptAnswers
 from disque_tx.protocols.http.api.base.newest import newest
 from disque_tx.protocols.http.api.base.values import (
     NODES,
@@ -31,9 +32,8 @@ from disque_tx.text.quoting import split
 _STEPS: Final = 500
 #: Nodes take the samples of a step in the second after it.
 _LATE_S: Final = 2
-#: For how long answers are kept, so that ten consoles cost little more than one; and how many.
+#: For how long answers are kept, so that ten consoles cost little more than one.
 _KEPT_S: Final = 4.0
-_KEPT_MAX: Final = 50
 #: Actions that are looked through for marks, and marks of one answer.
 _ACTIONS: Final = 200
 _MARKS_MAX: Final = 50
@@ -92,29 +92,21 @@ class _Sample:
         return max(of, default=0) if name in (_WAITS[1], "oldest_ms") else sum(of)
 
 
-#: Scope, name of the queue, and span.
-_Key = tuple[bytes, bytes | None, str]
-
-
 class Histories:
     """Asks the nodes, for one listener."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, tuple[float, dict[str, Any]]] = OrderedDict()
+        self._kept: KeptAnswers[dict[str, Any]] = KeptAnswers(_KEPT_S)
 
     async def show(self, exchange: Exchange) -> dict[str, Any]:
         """The samples of a span, oldest first, and what happened in it besides."""
-        now_s = exchange.host.reactor.seconds()
         name, span = _queue_of(exchange), str(exchange.word("span"))
-        key = scope_of(exchange), name, span
-        at_s, known = self._kept.get(key, (0.0, None))
-        if known is not None and now_s - at_s < _KEPT_S:
-            return known
-        answer = await self._ask(exchange, name, _SPANS[span], int(now_s))
-        self._kept[key] = now_s, answer
-        if len(self._kept) > _KEPT_MAX:
-            self._kept.popitem(last=False)
-        return answer
+
+        async def made() -> dict[str, Any]:
+            now_s = int(exchange.host.reactor.seconds())
+            return await self._ask(exchange, name, _SPANS[span], now_s)
+
+        return await self._kept.get(exchange, (scope_of(exchange), name, span), made)
 
     async def _ask(
         self, exchange: Exchange, name: bytes | None, span: _Span, now_s: int

@@ -36,12 +36,11 @@ export async function look(signal) {
 
 /** What this node knows of the others without asking them: to which it is connected, and which have failed. */
 function links(nodes) {
-  return JSON.stringify(nodes.map(({ id, connected, flags }) => [id, connected, flags]));
+  return JSON.stringify(nodes.map(({ id, link, flags }) => [id, link, flags]));
 }
 
-/** Whether a node came, left, or lost its connection to this one since it was last looked. */
-export async function changed() {
-  const { nodes } = await get(at("nodes"));
+/** Whether a node came, left, or lost its connection to this one since it was last looked: by `nodes` as they are now. */
+export function changed(nodes) {
   return links(nodes) !== links(known.nodes);
 }
 

@@ -172,8 +172,8 @@ const heartbeat = new Heartbeat((answers) => {
 }, watch);
 
 /** A page whose node has lost another one, or found it again, is asked for at once. Errors are for the next refresh to tell. */
-async function watch() {
-  if (!state.asking && state.page && (await changed().catch(() => false)) && !state.asking) refresh();
+function watch(nodes) {
+  if (!state.asking && state.page && changed(nodes)) refresh();
 }
 
 // -- pages --------------------------------------------------------------------------------------

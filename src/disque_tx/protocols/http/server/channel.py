@@ -105,7 +105,15 @@ class Channel(HTTPChannel):
         piece = bytes(self._input[:size])
         del self._input[:size]
         super().dataReceived(piece)
+        if self._may_receive():
+            self._networkProducer.resumeProducing()
         self._parse_later()
+
+    def _may_receive(self) -> bool:
+        """Whether there is room again for what arrives. While a request is answered, or the client
+        takes no answers, whoever ends that lets the connection receive."""
+        waits = self._handlingRequest or self._waitingForTransport
+        return len(self._input) <= INPUT_MAX and not waits and not self._ending
 
     def _may_parse(self) -> bool:
         waits = self._handlingRequest or self._waitingForTransport

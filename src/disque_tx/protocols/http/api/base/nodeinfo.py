@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disque_tx.protocols.http.api.base.kept import KeptAnswers
 from disque_tx.protocols.http.api.base.values import text
 from disque_tx.protocols.http.server.asking import Asked, ask, scope_of
 from disque_tx.protocols.http.server.exchange import Exchange
@@ -17,19 +18,18 @@ class NodeInfos:
     """The answers of the last second, by scope; one of these belongs to each listener."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, tuple[float, Asked]] = {}
+        self._kept: KeptAnswers[Asked] = KeptAnswers(_KEPT_S)
 
     async def get(self, exchange: Exchange) -> Asked:
         """The fields of INFO ALL of the nodes of the request's scope: a dictionary for each."""
-        scope, now_s = scope_of(exchange), exchange.host.reactor.seconds()
-        at_s, asked = self._kept.get(scope, (now_s - _KEPT_S, Asked()))
-        if now_s - at_s < _KEPT_S:
-            return asked
-        found = await ask(exchange, scope, b"INFO", b"all")
-        answers = {node: fields_of(text(reply)) for node, reply in found.answers.items()}
-        asked = Asked(answers, found.missing)
-        self._kept[scope] = now_s, asked
-        return asked
+        scope = scope_of(exchange)
+
+        async def made() -> Asked:
+            found = await ask(exchange, scope, b"INFO", b"all")
+            answers = {node: fields_of(text(reply)) for node, reply in found.answers.items()}
+            return Asked(answers, found.missing)
+
+        return await self._kept.get(exchange, scope, made)
 
 
 def fields_of(listing: str) -> Fields:
