@@ -75,6 +75,15 @@ def fill(api: Api) -> str:
     return api.add("invoices", json.dumps({"number": "2026-1107", "lines": [body]}), retry_s=300)
 
 
+def reported(api: Api) -> str:
+    """A job in flight whose worker reports how far it is: the place of its page."""
+    api.add("export", "all pages", retry_s=300)
+    (job,) = api("POST", "queues/export/lease")["jobs"]
+    place = f"jobs/{quote(job['id'], safe='')}"
+    api("POST", f"{place}/working", {"progress": 0.4, "note": "page 40"})
+    return place
+
+
 class ConsoleCase(DaemonTestCase):
     """Looks at the console of a daemon."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from tests.acceptance.consolebench import PageCase, letter
+from tests.acceptance.consolebench import PageCase, letter, reported
 
 #: Every page, and a text of it that shows that it has its data.
 PAGES: Final = (
@@ -152,6 +152,10 @@ class PhoneTests(PageCase):
             (f"jobs/{quote(job, safe='')}", text)
             for job, text in ((self.job, "2026-1107"), (failed, "Drop…"))
         )
+        api, note = self.api, "n" * 256
+        flying = reported(api)
+        api("POST", f"{flying}/working", {"progress": 1, "note": note})
+        jobs = (*jobs, (flying, note))
         long = ((f"queues/{'a' * 200}", "Flush…"), (f"queues/{'long' * 40}", "EEE"))
         for place, text in (*PAGES, *jobs, *long):
             self.load(place, text)

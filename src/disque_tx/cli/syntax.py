@@ -227,7 +227,12 @@ ENTRIES: Final = (
         ("[DELAY seconds]", "[REASON text]", "[job-id ...]"),
         "Give jobs back because processing them failed",
     ),
-    Topic("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
+    Topic(
+        "jobs",
+        "WORKING",
+        ("job-id", "[PROGRESS fraction [NOTE text]]"),
+        "Postpone the next delivery of a job, and report how far it is",
+    ),
     Topic("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
     Topic("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),
     Topic("jobs", "SHOW", ("job-id",), "Show everything about a job"),

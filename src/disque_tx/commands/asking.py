@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import cursor, integer, job_ids
 from disque_tx.commands.base.context import Handler, Server
-from disque_tx.commands.jobs import jobs, retries
+from disque_tx.commands.jobs import jobs, progress, retries
 from disque_tx.commands.jobs.counting import scope_of
 from disque_tx.commands.jobs.finding import find
 from disque_tx.commands.jobs.queues import jscan
@@ -266,7 +266,8 @@ def _outline(server: Server, client: Client, argv: list[bytes]) -> None:
     if job is None or job.dummy:
         client.replies.null_array()
     else:
-        jobs.show_job(client.replies, job, server.node.now_ms, False)
+        node = server.node
+        jobs.show_job(client.replies, job, node.now_ms, node.state.progress, False)
 
 
 def _jobs(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -319,6 +320,7 @@ _QUESTIONS: Final = {
     b"FIND": _Question(6, 9, find),
     b"OUTLINE": _Question(2, 2, _outline),
     b"SHOW": _Question(2, 2, jobs.show),
+    b"PROGRESS": _Question(3, 3, progress.progress_question),
     b"CLIENTS": _Question(3, 3, _clients),
     b"SLOWLOG": _Question(3, 3, past.slowlog_question),
     b"LATENCY": _Question(1, 1, _latency),
@@ -333,7 +335,7 @@ _QUESTIONS: Final = {
     b"DELJOB": _Question(2, _IDS_MAX, jobs.deljob),
     b"ENQUEUE": _Question(2, _IDS_MAX, jobs.enqueue),
     b"DEQUEUE": _Question(2, _IDS_MAX, jobs.dequeue),
-    b"WORKING": _Question(2, 2, jobs.working),
+    b"WORKING": _Question(2, 6, progress.working),
     b"MOVE": _Question(3, _IDS_MAX + 6, _move),
     b"NACK": _Question(2, _IDS_MAX + 4, retries.nack),
 }

@@ -145,7 +145,7 @@ class Worker(Service):
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
         self._batches = Batches(reactor, self._ready)
-        self._leases = WorkerLeases(reactor, self._lease_lost)
+        self._leases = WorkerLeases(reactor, self._lease_lost, self._held)
         self._settling = Settler(client, self._leases, reactor, self._ended, self._stranded, wall_s)
         self._failures = FailureHandler(
             self.worker_name,
@@ -163,6 +163,7 @@ class Worker(Service):
     def startService(self) -> None:
         super().startService()  # type: ignore[no-untyped-call]
         self._status_reporter.start()
+        self._leases.start()
         self._schedules.start()
         if self._watchdog is not None:
             self._watchdog.start()
@@ -204,6 +205,7 @@ class Worker(Service):
         self._settling.close()
         self._runner.close()
         self._status_reporter.stop()
+        self._leases.stop()
         if self._watchdog is not None:
             self._watchdog.stop()
         _log.info("Worker {name} has stopped", name=self.worker_name)

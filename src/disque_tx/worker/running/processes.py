@@ -112,10 +112,13 @@ class _FunctionProcess(_Process):
         self._idle = idle
         self._buffer = bytearray()
         self._answer: Deferred[bytes | None] | None = None
+        self._context: Context | None = None
 
-    def ask(self, request: bytes) -> Deferred[bytes | None]:
-        """Send a request; there may be one at a time. Fires with the result."""
+    def ask(self, request: bytes, context: Context | None = None) -> Deferred[bytes | None]:
+        """Send a request; there may be one at a time. Fires with the result. ``context``: of the
+        job, which learns its progress."""
         self._answer = Deferred()
+        self._context = context
         transport: Any = self.transport
         transport.write(request + b"\n")
         return self._answer
@@ -126,16 +129,23 @@ class _FunctionProcess(_Process):
             self._buffer.clear()
             self.stop()
         elif data.endswith(b"\n"):
-            line = bytes(self._buffer)
+            lines = bytes(self._buffer).splitlines()
             self._buffer.clear()
-            self._idle(self)
-            self._answered(line)
+            for line in lines:
+                self._told(loads(line))
 
-    def _answered(self, line: bytes) -> None:
-        answer, self._answer = self._answer, None
+    def _told(self, values: dict[str, Any]) -> None:
+        """A line of the process: progress, or the answer, which is the last one."""
+        if "progress" not in values:
+            self._idle(self)
+            self._answered(values)
+        elif self._context is not None:
+            self._context.progress(*values["progress"])
+
+    def _answered(self, values: dict[str, Any]) -> None:
+        answer, self._answer, self._context = self._answer, None, None
         if answer is None:
             return
-        values = loads(line)
         if values["error"] is not None:
             answer.errback(RemoteError(values["error"], values["trace"], values["hopeless"]))
         else:
@@ -194,7 +204,7 @@ class Processes:
                 break
         else:
             child = self._spawn()
-        return child.ask(_request(handler, context)), child.stop
+        return child.ask(_request(handler, context), context), child.stop
 
     def _spawn(self) -> _FunctionProcess:
         child = _FunctionProcess(self._reactor, self._idle.append)

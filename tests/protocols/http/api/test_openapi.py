@@ -75,6 +75,8 @@ class DescriptionTests(SlicedCase):
             return {"settings": {"ttl": 60}}
         if "text" in members:
             return {"text": "deployed 4711"}
+        if "progress" in members:
+            return {"progress": 0.5, "note": "half"}
         if "password" in members:
             return {"password": "x"}
         if "to" in members:
