@@ -40,6 +40,7 @@ _PAGES: Final = {
     "search": "search?text=ada",
     "schedules": "schedules",
     "nodes": "nodes",
+    "workers": "workers",
     "clients": "clients",
     "slowlog": "slowlog",
     "actions": "actions",

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from twisted.trial.unittest import SkipTest
 
-from tests.acceptance.consolebench import ConsoleCase, fill, reported
+from tests.acceptance.consolebench import ConsoleCase, announcement, fill, reported
 from tests.acceptance.devtools import Browser
 from tests.acceptance.test_console_everyone import PAGES
 
@@ -33,6 +33,8 @@ class AxeTests(ConsoleCase):
         self.serve("requirepass secret", password="secret")
         job = quote(fill(self.api), safe="")
         flying = reported(self.api)
+        self.announce(announcement(), "secret")
+        self.announce(announcement(id="1", worker="idle", state="idle", jobs=[]), "secret")
         letters = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"]
         dead = quote(letters[0]["id"], safe="")
         page = self.browser()

@@ -42,6 +42,12 @@ def pages(job: Context) -> None:
     time.sleep(600)
 
 
+def signed(job: Context) -> None:
+    """Record who does the job, which takes a while."""
+    record(job.worker.encode() + b" " + job.body)
+    time.sleep(1)
+
+
 @batch(10, wait_s=0.1)
 def together(jobs: list[Context]) -> None:
     """Record a batch of jobs."""

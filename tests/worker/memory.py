@@ -90,8 +90,9 @@ class MemoryClient:
     ``late_s``: how long the answers to some commands take.
     ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
     ``schedules``: by name, the words they were set with, ``None`` on an original.
-    ``reasons``: of the last NACK of each job. ``knows_match``, ``knows_progress``: it is no
-    original. ``progress``: what was reported, and when.
+    ``reasons``: of the last NACK of each job. ``knows_match``, ``knows_progress``,
+    ``knows_workers``: it is no original. ``announced``: what workers said about themselves.
+    ``progress``: what was reported, and when.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -109,6 +110,8 @@ class MemoryClient:
         self.knows_progress = True
         self.progress: list[tuple[float, float, str | None]] = []
         self.name = ""
+        self.knows_workers = True
+        self.announced: list[bytes] = []
         self.schedules: dict[bytes, tuple[object, ...]] | None = {}
         self.policies: dict[str, dict[str, str]] | None = None
         self.asked: list[tuple[object, ...]] = []
@@ -200,6 +203,8 @@ class MemoryClient:
 
     def execute(self, *words: str | bytes | int | float) -> Deferred[Any]:
         """QPOLICY GET and SCHEDULE, of which an original knows nothing."""
+        if words[0] == "CLIENT":
+            return self._announce(words)
         if words[0] == "SCHEDULE":
             return self.answer("SCHEDULE", lambda: self._schedule(*words), words)
         self.asked.append(words)
@@ -207,6 +212,13 @@ class MemoryClient:
             return fail(Refused("QPOLICY", NODE, "ERR", "unknown command 'QPOLICY'"))
         found = self.policies.get(str(words[2]), {}).items()
         return succeed([[name.encode(), value.encode(), b"*"] for name, value in found])
+
+    def _announce(self, words: tuple[Any, ...]) -> Deferred[Any]:
+        """CLIENT ANNOUNCE."""
+        if not self.knows_workers:
+            return fail(Refused("CLIENT", NODE, "ERR", "Syntax error, try CLIENT (LIST | KILL"))
+        self.announced.append(words[2])
+        return succeed(b"OK")
 
     def _schedule(self, _: object, word: object, name: object = b"", *rest: object) -> Any:
         """SCHEDULE LIST, SET and DEL."""

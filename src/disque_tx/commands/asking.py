@@ -22,6 +22,7 @@ from disque_tx.commands.server.clients import client_line
 from disque_tx.commands.server.cluster import node_list
 from disque_tx.commands.server.diagnosis import latency
 from disque_tx.commands.server.info import info
+from disque_tx.commands.server.workers import workers_question
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.asked import (
     ASK_WORD_BYTES_MAX,
@@ -322,6 +323,7 @@ _QUESTIONS: Final = {
     b"SHOW": _Question(2, 2, jobs.show),
     b"PROGRESS": _Question(3, 3, progress.progress_question),
     b"CLIENTS": _Question(3, 3, _clients),
+    b"WORKERS": _Question(3, 3, workers_question),
     b"SLOWLOG": _Question(3, 3, past.slowlog_question),
     b"LATENCY": _Question(1, 1, _latency),
     b"HISTORY": _Question(4, 5, past.history_question),

@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.base.actions import Actions
+from disque_tx.commands.base.announcements import Announcements
 from disque_tx.commands.base.control import Control
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.commands.base.slowlog import SlowLog
@@ -140,6 +141,7 @@ class Server:
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.actions = Actions()
+        self.announced = Announcements()
         self.latency = latency or LatencyMonitor()
 
     @property

@@ -1,5 +1,5 @@
 """WORKING, by which a consumer also reports how far a job is; and the question for such reports
-(client protocol, sections 17 and 26).
+(client protocol, section 17).
 """
 
 from __future__ import annotations

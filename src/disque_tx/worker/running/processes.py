@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from json import dumps, loads
-from sys import executable
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -171,12 +171,14 @@ class RemoteError(WorkerError):
 class Processes:
     """The processes of a worker.
 
-    ``environ``: their environment variables.
+    ``environ``: their environment variables; without them, those of the worker, and what they need
+    to import what it can.
     """
 
-    def __init__(self, reactor: Any, environ: Mapping[str, str]) -> None:
+    def __init__(self, reactor: Any, environ: Mapping[str, str] | None) -> None:
+        path = os.pathsep.join(filter(None, sys.path))
         self._reactor = reactor
-        self._environ = dict(environ)
+        self._environ = {**os.environ, "PYTHONPATH": path} if environ is None else dict(environ)
         self._idle: list[_FunctionProcess] = []
 
     def command(
@@ -208,9 +210,9 @@ class Processes:
 
     def _spawn(self) -> _FunctionProcess:
         child = _FunctionProcess(self._reactor, self._idle.append)
-        argv = [executable, "-m", "disque_tx.worker.running.child"]
+        argv = [sys.executable, "-m", "disque_tx.worker.running.child"]
         fds = {0: "w", 1: 1, 2: 2, _ANSWERS: "r"}
-        self._reactor.spawnProcess(child, executable, argv, self._environ, None, childFDs=fds)
+        self._reactor.spawnProcess(child, sys.executable, argv, self._environ, None, childFDs=fds)
         return child
 
     def close(self) -> None:
