@@ -113,6 +113,7 @@ ROOMS: Final = {
     },
     "worker": {
         "base": "",
+        "remote": "base",
         "tasks": "base",
         "running": "base tasks",
         "settling": "base running tasks",

@@ -75,6 +75,29 @@ def fill(api: Api) -> str:
     return api.add("invoices", json.dumps({"number": "2026-1107", "lines": [body]}), retry_s=300)
 
 
+def reported(api: Api) -> str:
+    """A job in flight whose worker reports how far it is: the place of its page."""
+    api.add("export", "all pages", retry_s=300)
+    (job,) = api("POST", "queues/export/lease")["jobs"]
+    place = f"jobs/{quote(job['id'], safe='')}"
+    api("POST", f"{place}/working", {"progress": 0.4, "note": "page 40"})
+    return place
+
+
+def announcement(**more: Any) -> str:
+    """What a worker says about itself: it does a job that is not there."""
+    job_id = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
+    job = {"id": job_id, "queue": "mail", "task": "mail.send", "for_s": 12.5, "progress": 0.25,
+           "note": "attachment 3 of 12"}  # fmt: skip
+    values: dict[str, Any] = {
+        "id": "00c0ffee00c0ffee", "worker": "web1:4711", "host": "web1", "pid": 4711,
+        "version": "1.1.0", "slots": 8, "control": True, "state": "taking", "held": 3, "running": 1,
+        "done": 4_100, "failed": 12, "queues": ["mail", "thumbnails"], "cut": False,
+        "tasks": ["mail.send", "mail.digest", "thumbnails.make"], "jobs": [job],
+    }  # fmt: skip
+    return json.dumps(values | more)
+
+
 class ConsoleCase(DaemonTestCase):
     """Looks at the console of a daemon."""
 
@@ -84,6 +107,13 @@ class ConsoleCase(DaemonTestCase):
         self.node = self.running(f"listen http tcp:{self.http}:interface=127.0.0.1", *directives)
         self.url = f"http://127.0.0.1:{self.http}/"
         self.api = Api("127.0.0.1", self.http, password)
+
+    def announce(self, text: str, password: str = "") -> None:
+        """A worker that stays connected says this about itself."""
+        worker = self.node.client()
+        if password:
+            worker.call("AUTH", password)
+        worker.call("CLIENT", "ANNOUNCE", text)
 
     def browser(self, *options: str) -> Browser:
         """A browser without cookies."""
@@ -104,6 +134,7 @@ class PageCase(ConsoleCase):
         super().setUp()
         self.serve()
         self.job = fill(self.api)
+        self.announce(announcement())
         self.page = self.browser()
 
     def go(self, place: str, *texts: str) -> None:

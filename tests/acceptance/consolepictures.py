@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tests.acceptance.cluster.fleet import Fleet
-from tests.acceptance.consolebench import Api, fill
+from tests.acceptance.consolebench import Api, fill, reported
 from tests.acceptance.daemon import free_port
 from tests.acceptance.devtools import Browser
 
@@ -36,9 +36,11 @@ _PAGES: Final = {
     "queue": "queues/mail",
     "job": "jobs/{job}",
     "letter": "jobs/{letter}",
+    "in-flight": "jobs/{flying}",
     "search": "search?text=ada",
     "schedules": "schedules",
     "nodes": "nodes",
+    "workers": "workers",
     "clients": "clients",
     "slowlog": "slowlog",
     "actions": "actions",
@@ -126,6 +128,7 @@ def for_docs() -> None:
                 api("POST", f"jobs/{job}/nack", {"reason": "no such customer"})
                 time.sleep(2)
                 api("POST", "queues/invoices/lease")
+                api("POST", f"jobs/{job}/working", {"progress": 0.4, "note": "line 40 of 100"})
             time.sleep(20 if name in ("queues", "queue") else 4)
             _themes(browser, str(_IMAGES / f"console-{name}"), whole=False)
 
@@ -137,11 +140,12 @@ def every_page(folder: Path) -> None:
     with _console() as (api, browser, url, job):
         found = api("GET", "queues/mail/dead-letters?scope=cluster")["reasons"]
         letter = quote(found[0]["letters"][0]["id"], safe="")
+        flying = reported(api).removeprefix("jobs/")
         time.sleep(_SHOTS_LOAD_S)
         for width, height in _WIDTHS:
             browser.size(width, height, phone=width < 500)
             for name, place in _PAGES.items():
-                browser.open(f"{url}#/{place.format(job=job, letter=letter)}")
+                browser.open(f"{url}#/{place.format(job=job, letter=letter, flying=flying)}")
                 time.sleep(_SETTLE_S)
                 _themes(browser, str(folder / f"{name}-{width}"), whole=True)
             browser.press("k", ctrl=True)

@@ -41,7 +41,7 @@ class PageTests(PageCase):
         self.go("", "Overview")
         for name, text in (
             ("Queues", "reports:daily"), ("Delayed, recurring", "nightly"),
-            ("Nodes", "This node is alone"), ("Clients", "http"),
+            ("Nodes", "This node is alone"), ("Workers", "web1:4711"), ("Clients", "http"),
             ("Slow log", "No delays were recorded"), ("Actions", "started"),
             ("Overview", "Memory of jobs"),
         ):  # fmt: skip
@@ -134,19 +134,23 @@ class PageTests(PageCase):
         self.assertEqual(f"{witness} does not reach {hanging}", self.page.run(arrow))
 
     def test_workers(self) -> None:
-        """A worker is listed once, however many connections it has, with how many jobs it holds,
-        how many it does at a time, and which queues it serves."""
+        """A worker of an earlier version, which says no more than the name of its connections, is
+        listed once, however many it has, and has no buttons."""
         for _ in range(2):
             worker = self.node.client()
             self.addCleanup(worker.close)
             name = "disque-worker/shop%3Ca%3E%20%25/8/14/mail,images%2Fsmall,"
             worker.call("CLIENT", "SETNAME", name)
-        self.go("clients", "shop<a> %")
+        self.go("workers", "shop<a> %", "cannot be told anything from here")
         rows = self.page.run(
-            "[...document.querySelectorAll('table')[0].querySelectorAll('tbody tr')]"
-            ".map((row) => [...row.children].slice(0, 4).map((cell) => cell.innerText))"
+            "[...document.querySelectorAll('tbody tr')].slice(0, 1)"
+            ".map((row) => [0, 3, 4, 7].map((at) => row.children[at].innerText))"
         )
         self.assertEqual([["shop<a> %", "14", "8", "mail, images/small, …"]], rows)
+        buttons = "[...document.querySelectorAll('tbody button')]"
+        shown = self.page.run(f"{buttons}.filter((one) => one.checkVisibility()).length")
+        self.assertEqual(2, shown)  # of the other worker
+        self.go("clients", "worker shop<a> %")
 
     def test_hidden(self) -> None:
         """A tab that nobody sees asks nothing, and says so; seen again, it goes on at once."""

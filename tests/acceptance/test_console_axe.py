@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from twisted.trial.unittest import SkipTest
 
-from tests.acceptance.consolebench import ConsoleCase, fill
+from tests.acceptance.consolebench import ConsoleCase, announcement, fill, reported
 from tests.acceptance.devtools import Browser
 from tests.acceptance.test_console_everyone import PAGES
 
@@ -32,6 +32,9 @@ class AxeTests(ConsoleCase):
         self.program = axe()
         self.serve("requirepass secret", password="secret")
         job = quote(fill(self.api), safe="")
+        flying = reported(self.api)
+        self.announce(announcement(), "secret")
+        self.announce(announcement(id="1", worker="idle", state="idle", jobs=[]), "secret")
         letters = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"]
         dead = quote(letters[0]["id"], safe="")
         page = self.browser()
@@ -43,7 +46,7 @@ class AxeTests(ConsoleCase):
         page.wait_for_text("Queues that wait longest")
         for theme in ("light", "dark"):
             page.run(f"localStorage.setItem('theme', '{theme}')")
-            jobs = ((f"jobs/{job}", "2026-1107"), (f"jobs/{dead}", "Drop…"))
+            jobs = ((f"jobs/{job}", "2026-1107"), (f"jobs/{dead}", "Drop…"), (flying, "page 40"))
             for place, text in (*PAGES, *jobs, ("search", "Find a job by"), ("none", "no such")):
                 page.open("about:blank")
                 page.open(f"{self.url}#/{place}")

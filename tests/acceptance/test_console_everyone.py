@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from tests.acceptance.consolebench import PageCase, letter
+from tests.acceptance.consolebench import PageCase, announcement, letter, reported
 
 #: Every page, and a text of it that shows that it has its data.
 PAGES: Final = (
     ("", "thumbnails"), ("queues", "thumbnails"), ("queues/mail", "timeout after"),
     ("search?text=ada", "that is all"), ("schedules", "reports:daily"), ("slowlog", "No delays"),
-    ("nodes", "This node is alone"), ("clients", "http"), ("actions", "SCHEDULE SET"),
+    ("nodes", "This node is alone"), ("clients", "http"), ("workers", "web1:4711"),
+    ("actions", "SCHEDULE SET"),
 )  # fmt: skip
 #: What is visible, and yet not to be seen without moving the page or a table to the side.
 _CUT: Final = (
@@ -147,11 +148,17 @@ class PhoneTests(PageCase):
         self.node.client().call("NOTE", "deployed " + "4711-" * 30)
         self.api.add("dead:" + "long" * 40, letter(1, "E" * 300), retry_s=300)
         self.api.add("a" * 200, "b" * 500, retry_s=300)
+        names = ["t" * 100] * 3
+        self.announce(announcement(id="1", worker="w" * 90, queues=names, tasks=names))
         self.page.size(360, 740, phone=True)
         jobs = tuple(
             (f"jobs/{quote(job, safe='')}", text)
             for job, text in ((self.job, "2026-1107"), (failed, "Drop…"))
         )
+        api, note = self.api, "n" * 256
+        flying = reported(api)
+        api("POST", f"{flying}/working", {"progress": 1, "note": note})
+        jobs = (*jobs, (flying, note))
         long = ((f"queues/{'a' * 200}", "Flush…"), (f"queues/{'long' * 40}", "EEE"))
         for place, text in (*PAGES, *jobs, *long):
             self.load(place, text)

@@ -24,7 +24,7 @@ _VALUES: Final = {
     **{"job-id": b"D-aaaaaaaa-000000000000000000000001-05a1", "glob": b"*", "message": b"m"},
     **{"section": b"jobs", "password": b"p", "value": b"5", "setting": b"ttl", "event": b"e"},
     **{"text": b"t", "blob": b"x", "question": b"CLIENTS", "word": b"0", "cron": b"@daily"},
-    **{"zone": b"UTC", "user": b"u", "ADDJOB": b"DELAY", "options": b"1"},
+    **{"fraction": b"0.5", "zone": b"UTC", "user": b"u", "ADDJOB": b"DELAY", "options": b"1"},
 }
 #: Errors about the form of a request; others are about what it asks for.
 _FORM: Final = re.compile(

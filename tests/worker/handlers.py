@@ -35,6 +35,19 @@ async def at_once(job: Context) -> None:
     record(job.body)
 
 
+def pages(job: Context) -> None:
+    """Report how far the job is, and never come to an end."""
+    job.progress(0.4, job.body.decode())
+    record(job.body)
+    time.sleep(600)
+
+
+def signed(job: Context) -> None:
+    """Record who does the job, which takes a while."""
+    record(job.worker.encode() + b" " + job.body)
+    time.sleep(1)
+
+
 @batch(10, wait_s=0.1)
 def together(jobs: list[Context]) -> None:
     """Record a batch of jobs."""

@@ -21,6 +21,7 @@ from disque_tx.client import (
     TooLate,
     UnknownJob,
 )
+from disque_tx.client.addresses import Address, address
 from disque_tx.text.globs import glob_match
 from disque_tx.worker import Backoff, Letter, Worker
 from disque_tx.worker.running.runs import RunOutcome, Slot
@@ -65,9 +66,16 @@ class MemoryTaken:
         """The body of the job."""
         return self.job.body
 
-    def working(self) -> Deferred[int]:
+    @property
+    def address(self) -> Address:
+        """The node that delivered it."""
+        return address(NODE)
+
+    def working(self, progress: float | None = None, note: str | None = None) -> Deferred[int]:
         """WORKING."""
-        return self.client.answer("WORKING", lambda: self.client.postpone(self.id), self.id)
+        return self.client.answer(
+            "WORKING", lambda: self.client.postpone(self.id, progress, note), self.id
+        )
 
     def show(self) -> Deferred[JobDetails | None]:
         """SHOW."""
@@ -82,7 +90,9 @@ class MemoryClient:
     ``late_s``: how long the answers to some commands take.
     ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
     ``schedules``: by name, the words they were set with, ``None`` on an original.
-    ``reasons``: of the last NACK of each job. ``knows_match``: it is no original.
+    ``reasons``: of the last NACK of each job. ``knows_match``, ``knows_progress``,
+    ``knows_workers``: it is no original. ``announced``: what workers said about themselves.
+    ``progress``: what was reported, and when.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -97,7 +107,11 @@ class MemoryClient:
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
         self.most_requested = 0
         self.knows_match = False
+        self.knows_progress = True
+        self.progress: list[tuple[float, float, str | None]] = []
         self.name = ""
+        self.knows_workers = True
+        self.announced: list[bytes] = []
         self.schedules: dict[bytes, tuple[object, ...]] | None = {}
         self.policies: dict[str, dict[str, str]] | None = None
         self.asked: list[tuple[object, ...]] = []
@@ -189,6 +203,8 @@ class MemoryClient:
 
     def execute(self, *words: str | bytes | int | float) -> Deferred[Any]:
         """QPOLICY GET and SCHEDULE, of which an original knows nothing."""
+        if words[0] == "CLIENT":
+            return self._announce(words)
         if words[0] == "SCHEDULE":
             return self.answer("SCHEDULE", lambda: self._schedule(*words), words)
         self.asked.append(words)
@@ -196,6 +212,13 @@ class MemoryClient:
             return fail(Refused("QPOLICY", NODE, "ERR", "unknown command 'QPOLICY'"))
         found = self.policies.get(str(words[2]), {}).items()
         return succeed([[name.encode(), value.encode(), b"*"] for name, value in found])
+
+    def _announce(self, words: tuple[Any, ...]) -> Deferred[Any]:
+        """CLIENT ANNOUNCE."""
+        if not self.knows_workers:
+            return fail(Refused("CLIENT", NODE, "ERR", "Syntax error, try CLIENT (LIST | KILL"))
+        self.announced.append(words[2])
+        return succeed(b"OK")
 
     def _schedule(self, _: object, word: object, name: object = b"", *rest: object) -> Any:
         """SCHEDULE LIST, SET and DEL."""
@@ -233,9 +256,14 @@ class MemoryClient:
         self.clock.callLater(self.late_s[command], late.callback, value)
         return late
 
-    def postpone(self, job_id: str) -> int:
+    def postpone(self, job_id: str, progress: float | None = None, note: str | None = None) -> int:
         """The effect of WORKING."""
         stored = self.jobs[job_id]
+        if progress is not None:
+            if not self.knows_progress:
+                text = "wrong number of arguments for 'working' command"
+                raise Refused("WORKING", NODE, "ERR", text)
+            self.progress.append((self.clock.seconds(), progress, note))
         if stored.state == "acked":
             raise UnknownJob("WORKING", NODE, "NOJOB", "")
         if self.clock.seconds() - stored.made_s > stored.ttl_s / 2:

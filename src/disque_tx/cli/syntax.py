@@ -39,6 +39,9 @@ ENTRIES: Final = (
     Topic("connection", "CLIENT GETNAME", (), "Show the name of this connection"),
     Topic("connection", "CLIENT SETNAME", ("name",), "Give this connection a name"),
     Topic(
+        "connection", "CLIENT ANNOUNCE", ("text",), "Say what this worker does, for people who look"
+    ),
+    Topic(
         "connection",
         "CLIENT KILL",
         ("[ip:port]", "[ID n]", "[ADDR ip:port]", "[TYPE normal]", "[SKIPME yes|no]"),
@@ -63,8 +66,8 @@ ENTRIES: Final = (
     Topic(
         "server",
         "ACTIONS ADD",
-        ("jobs", "REQUEUE | DROP", "word", "[word ...]"),
-        "Keep what was done to dead letters by several commands",
+        ("jobs", "REQUEUE | DROP | WORKER", "word", "[word ...]"),
+        "Keep what was done to dead letters by several commands, or told to a worker",
     ),
     Topic("server", "NOTE", ("word", "[word ...]"), "Mark this moment in charts, such as a deploy"),
     Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
@@ -227,7 +230,12 @@ ENTRIES: Final = (
         ("[DELAY seconds]", "[REASON text]", "[job-id ...]"),
         "Give jobs back because processing them failed",
     ),
-    Topic("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
+    Topic(
+        "jobs",
+        "WORKING",
+        ("job-id", "[PROGRESS fraction [NOTE text]]"),
+        "Postpone the next delivery of a job, and report how far it is",
+    ),
     Topic("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
     Topic("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),
     Topic("jobs", "SHOW", ("job-id",), "Show everything about a job"),

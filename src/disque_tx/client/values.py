@@ -33,13 +33,23 @@ class AddedOnce:
 
 
 @attrs.frozen
+class JobProgress:
+    """How far a job is, as its consumer reported it: ``fraction`` of the work, from 0 to 1, a
+    ``note``, and ``age_ms``, how long ago."""
+
+    fraction: float
+    note: str
+    age_ms: int
+
+
+@attrs.frozen
 class JobDetails:
     """All that one node knows about a job, by SHOW (section 18).
 
     ``state``: wait-repl, active, queued or acked. ``ctime``: when it was created: ms since the
     epoch, times 10^6, plus a number. ``queue`` and ``body`` are ``None`` if the node knows only
     that the job is acknowledged. ``next_requeue_ms``, ``next_awake_ms``: in how many ms, ``None``
-    for never.
+    for never. ``progress``: if a consumer reported one to this node.
     """
 
     id: str
@@ -57,6 +67,7 @@ class JobDetails:
     next_requeue_ms: int | None
     next_awake_ms: int | None
     body: bytes | None
+    progress: JobProgress | None = None
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import cursor, integer, job_ids
 from disque_tx.commands.base.context import Handler, Server
-from disque_tx.commands.jobs import jobs, retries
+from disque_tx.commands.jobs import jobs, progress, retries
 from disque_tx.commands.jobs.counting import ended, scope_of
 from disque_tx.commands.jobs.finding import find
 from disque_tx.commands.jobs.queues import jscan
@@ -22,6 +22,7 @@ from disque_tx.commands.server.clients import client_line
 from disque_tx.commands.server.cluster import node_list
 from disque_tx.commands.server.diagnosis import latency
 from disque_tx.commands.server.info import info
+from disque_tx.commands.server.workers import workers_question
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.asked import (
     ASK_WORD_BYTES_MAX,
@@ -266,7 +267,8 @@ def _outline(server: Server, client: Client, argv: list[bytes]) -> None:
     if job is None or job.dummy:
         client.replies.null_array()
     else:
-        jobs.show_job(client.replies, job, server.node.now_ms, False)
+        node = server.node
+        jobs.show_job(client.replies, job, node.now_ms, node.state.progress, False)
 
 
 def _jobs(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -320,7 +322,9 @@ _QUESTIONS: Final = {
     b"OUTLINE": _Question(2, 2, _outline),
     b"ENDED": _Question(2, 2, ended),
     b"SHOW": _Question(2, 2, jobs.show),
+    b"PROGRESS": _Question(3, 3, progress.progress_question),
     b"CLIENTS": _Question(3, 3, _clients),
+    b"WORKERS": _Question(3, 3, workers_question),
     b"SLOWLOG": _Question(3, 3, past.slowlog_question),
     b"LATENCY": _Question(1, 1, _latency),
     b"HISTORY": _Question(4, 5, past.history_question),
@@ -334,7 +338,7 @@ _QUESTIONS: Final = {
     b"DELJOB": _Question(2, _IDS_MAX, jobs.deljob),
     b"ENQUEUE": _Question(2, _IDS_MAX, jobs.enqueue),
     b"DEQUEUE": _Question(2, _IDS_MAX, jobs.dequeue),
-    b"WORKING": _Question(2, 2, jobs.working),
+    b"WORKING": _Question(2, 6, progress.working),
     b"MOVE": _Question(3, _IDS_MAX + 6, _move),
     b"NACK": _Question(2, _IDS_MAX + 4, retries.nack),
 }

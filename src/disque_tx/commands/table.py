@@ -8,7 +8,7 @@ from disque_tx.commands import asking
 from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.base.audit import AuditedCommand
 from disque_tx.commands.base.context import Command, Registry, Server
-from disque_tx.commands.jobs import counting, getjob, jobs, queues, retries
+from disque_tx.commands.jobs import counting, getjob, jobs, progress, queues, retries
 from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, past, process
 from disque_tx.commands.tables import policies, schedules
 from disque_tx.core.base.client import Client
@@ -30,6 +30,13 @@ class QstatCommand(Command):
 
     def accepts(self, argv: list[bytes]) -> bool:
         return len(argv) == 2 or (len(argv) == 3 and argv[2].upper() == b"WITHPAUSE")
+
+
+class WorkingCommand(Command):
+    """WORKING takes one word in the original, which keeps no progress."""
+
+    def accepts(self, argv: list[bytes]) -> bool:
+        return len(argv) >= 2
 
 
 class AddJobCommand(Command):
@@ -88,7 +95,7 @@ def standard_registry() -> Registry:
             Command(b"enqueue", -1, "write denyoom fast returns", jobs.enqueue),
             Command(b"nack", -1, "write denyoom fast returns", retries.nack),
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
-            Command(b"working", 2, "write fast", jobs.working),
+            WorkingCommand(b"working", 2, "write fast", progress.working),
             AuditedCommand(b"pause", -3, "readonly fast", queues.pause),
             AuditedCommand(b"qpolicy", -2, "admin", policies.qpolicy),
             Command(b"qcount", -2, "readonly fast", counting.qcount),

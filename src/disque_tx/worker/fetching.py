@@ -225,6 +225,7 @@ class Fetcher:
     def _failed(self, failure: Failure) -> None:
         self._request = None
         if failure.check(CancelledError):
+            self.fetch_more()
             return
         self._failures += 1
         if self._failures == 1:

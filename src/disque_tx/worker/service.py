@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,12 +22,13 @@ from twisted.python.failure import Failure
 
 from disque_tx.worker.base.context import Context, DeliveredJob, HeldJob, WorkerClient
 from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers, UnknownTask
-from disque_tx.worker.base.status import StatusReporter
 from disque_tx.worker.fetching import Fetcher, order_of
+from disque_tx.worker.remote.announcing import Identity
+from disque_tx.worker.remote.presence import Presence
 from disque_tx.worker.running.processes import Processes
 from disque_tx.worker.running.running import Pool, Runner, RunnerCallbacks
 from disque_tx.worker.running.runs import Batches, JobFailure, Run, RunOutcome
-from disque_tx.worker.running.threads import Report, Threads
+from disque_tx.worker.running.threads import Report, threads_of
 from disque_tx.worker.running.watchdog import Watchdog
 from disque_tx.worker.settling.failures import FailureHandler
 from disque_tx.worker.settling.leases import WorkerLeases
@@ -65,7 +65,8 @@ class Worker(Service):
     are of dead letters and results. ``grace_s``: how long handlers may still run after the worker
     is stopped.
     ``time_limit_s``: for handlers without one, ``None``: none. ``name``: of this worker, in dead
-    letters. ``pool``, ``random``, ``wall_s``, ``environ``: replaced in tests.
+    letters. ``remote_control``: it takes commands from those who may add jobs. ``pool``,
+    ``random``, ``wall_s``, ``environ``: replaced in tests.
 
     :raises BadHandlers: if handlers, queues or the order are not valid.
     """
@@ -87,6 +88,7 @@ class Worker(Service):
         replicate: int | None = None,
         time_limit_s: float | None = _TIME_LIMIT_S,
         name: str | None = None,
+        remote_control: bool = False,
         pool: Callable[[Report], Pool] | None = None,
         random: Random | None = None,
         wall_s: Callable[[], float] = time.time,
@@ -115,6 +117,7 @@ class Worker(Service):
             client,
             reactor,
             chance,
+            remote_control,
             pool=pool,
             time_limit_s=time_limit_s,
             wall_s=wall_s,
@@ -126,26 +129,31 @@ class Worker(Service):
         client: WorkerClient,
         reactor: Any,
         random: Random,
+        remote_control: bool,
         *,
         pool: Callable[[Report], Pool] | None,
         time_limit_s: float | None,
         wall_s: Callable[[], float],
         environ: Mapping[str, str] | None,
     ) -> None:
-        threads = pool or partial(_threads, self._slots, reactor)
+        threads = pool or partial(threads_of, self._slots, reactor)
         listener = RunnerCallbacks(self._ran, self._given_up, self._all_lost)
-        processes = Processes(reactor, _environment() if environ is None else environ)
+        processes = Processes(reactor, environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
-        queues = self._routes.queues
-        self._status_reporter = StatusReporter(
-            client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
+        routes = self._routes
+        who = Identity(
+            f"{random.getrandbits(64):016x}", self.worker_name, socket.gethostname(), os.getpid(),
+            self._slots, routes.queues, routes.tasks(), remote_control,
+        )  # fmt: skip
+        self._presence = Presence(
+            client, reactor, who, self._held, self._runner.running, self._fetcher
         )
         self._schedules = ScheduleKeeper(client, reactor, self._routes.recurring())
         # A test that replaces the threads has no reactor that could be blocked.
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
         self._batches = Batches(reactor, self._ready)
-        self._leases = WorkerLeases(reactor, self._lease_lost)
+        self._leases = WorkerLeases(reactor, self._lease_lost, self._held)
         self._settling = Settler(client, self._leases, reactor, self._ended, self._stranded, wall_s)
         self._failures = FailureHandler(
             self.worker_name,
@@ -162,7 +170,8 @@ class Worker(Service):
 
     def startService(self) -> None:
         super().startService()  # type: ignore[no-untyped-call]
-        self._status_reporter.start()
+        self._presence.start(self._end_if_idle)
+        self._leases.start()
         self._schedules.start()
         if self._watchdog is not None:
             self._watchdog.start()
@@ -186,7 +195,7 @@ class Worker(Service):
         _log.info(
             "Worker {name} stops; {n} jobs are here", name=self.worker_name, n=len(self._held)
         )
-        self._fetcher.stop()
+        self._presence.drain()
         self._schedules.stop()
         for held in self._batches.take_all():
             self._give_back(held)
@@ -203,7 +212,8 @@ class Worker(Service):
                 self._settling.leave(held)
         self._settling.close()
         self._runner.close()
-        self._status_reporter.stop()
+        self._presence.stop()
+        self._leases.stop()
         if self._watchdog is not None:
             self._watchdog.stop()
         _log.info("Worker {name} has stopped", name=self.worker_name)
@@ -236,7 +246,7 @@ class Worker(Service):
 
     def _room(self) -> int:
         """How many jobs to request now; 0 if there is too little room to be worth a request."""
-        if not self.running or len(self._held) >= _HELD_MAX:
+        if not self.running or not self._presence.taking or len(self._held) >= _HELD_MAX:
             return 0
         ahead = int(_AHEAD_S * self._slots / max(self._runner.mean_s, 1e-6))
         capacity = self._at_once + min(ahead, _AHEAD_MAX)
@@ -270,6 +280,7 @@ class Worker(Service):
         except BaseException as error:  # what a body makes of itself may raise SystemExit, too
             held.reply = error.reply if isinstance(error, UnknownTask) else None
             self._active -= 1
+            self._presence.hour.count(0, 1)
             self._failures.failed(held, JobFailure.of(error))
             return
         held.reply, held.task = call.reply, call.handler.name
@@ -287,8 +298,10 @@ class Worker(Service):
 
     def _ran(self, outcomes: list[RunOutcome]) -> None:
         for outcome in outcomes:
+            jobs = len(outcome.run.held)
+            self._presence.hour.count(*((jobs, 0) if outcome.failed is None else (0, jobs)))
             if not outcome.late:
-                self._active -= len(outcome.run.held)
+                self._active -= jobs
             for held in outcome.run.held:
                 self._process_outcome(held, outcome)
         self._continue()
@@ -326,16 +339,12 @@ class Worker(Service):
     def _ended(self, batch: list[HeldJob]) -> None:
         self._held.difference_update(batch)
         self._fetcher.fetch_more()
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if self.running and self._presence.is_over:
+            self.stopService()
 
     def _continue(self) -> None:
         self._runner.start()
         self._fetcher.fetch_more()
-
-
-def _threads(size: int, reactor: Any, report: Report) -> Threads:
-    return Threads(size, reactor.callFromThread, reactor.seconds, report)
-
-
-def _environment() -> dict[str, str]:
-    """Environment variables for processes, so that they can import what the worker can."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

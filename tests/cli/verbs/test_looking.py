@@ -33,6 +33,20 @@ class LookingTests(VerbCase):
         self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
         self.assertEqual(["none", "0"], rows[4][:2])
 
+    def test_watch_progress(self) -> None:
+        """Who watches a queue sees how far its jobs are; those of other queues do not matter."""
+        for queue, fraction in (("q", "0.4"), ("other", "0.5")):
+            self.add(queue, "a")
+            ((_, job_id, _),) = self.call("GETJOB", "FROM", queue)
+            self.call("WORKING", job_id, "PROGRESS", fraction, "NOTE", b"page\x1b 40")
+        status, output, _ = self.disque("--json", "watch", "q", "--once")
+        (found,) = [row for row in map(json.loads, output.splitlines()) if "progress" in row]
+        (report,) = found["progress"]
+        self.assertGreaterEqual(report.pop("age_s"), 0)
+        expected = {"queue": "q", "fraction": 0.4, "note": "page? 40"}
+        self.assertEqual((0, expected), (status, {k: v for k, v in report.items() if k != "id"}))
+        self.assertTrue(report["id"].startswith("D-"))
+
     def test_bigqueues(self) -> None:
         """The longest queues come first, as many as requested; the total counts all of them."""
         for number in range(1, 6):

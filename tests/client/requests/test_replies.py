@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.errors import BY_CODE, Refused, refusal
 from disque_tx.client.requests import replies
+from disque_tx.client.values import JobProgress
 
 _VECTORS: Final = Path(__file__).resolve().parents[2] / "vectors" / "transcripts.json"
 _SHAPES: Final[dict[str, Any]] = {
@@ -83,6 +84,20 @@ class RecordedTests(SynchronousTestCase):
         self.assertEqual(("D-6a8db796", "qa", "queued"), (shown.id[:10], shown.queue, shown.state))
         self.assertEqual((1, 300, 0), (shown.replicate, shown.retry_s, shown.nacks))
         self.assertEqual(1, len(shown.nodes_delivered))
+
+    def test_progress(self) -> None:
+        """How far a job is, is read where a node says so; what is no fraction is no reply."""
+        plain = next(reply for _, reply in recorded()["SHOW"][1:])
+        shown = replies.details(plain)
+        assert shown is not None
+        self.assertIsNone(shown.progress)
+        more = [b"progress-note", b"page \xff", b"progress-age", 1500]
+        shown = replies.details([*plain, b"progress", b"0.4", *more])
+        assert shown is not None
+        self.assertEqual(JobProgress(0.4, "page \ufffd", 1500), shown.progress)
+        for bad in (b"x", b"nan", b"1e999", b"-1", 1):
+            fields = [*plain, b"progress", bad, *more]
+            self.assertRaises(replies.MalformedReply, replies.details, fields)
 
     def test_jscan(self) -> None:
         """JSCAN with REPLY all returns the same values as SHOW."""

@@ -50,6 +50,11 @@ class CommandTests(NetworkTestCase):
         self.check(f"DEQUEUE {ids}", two, 2, lambda c: c.dequeue_jobs(JOB_ID, "x"))
         self.check(f"DELJOB {ids}", two, 2, lambda c: c.delete_jobs(JOB_ID, "x"))
         self.check(f"WORKING {JOB_ID}", two, 2, lambda c: c.working(JOB_ID))
+        words = f"WORKING {JOB_ID} PROGRESS 0.400"
+        self.check(words, two, 2, lambda c: c.working(JOB_ID, progress=0.4))
+        self.check(f"{words} NOTE p", two, 2, lambda c: c.working(JOB_ID, progress=0.4, note="p"))
+        for bad in (-0.1, 1.1, float("nan")):
+            self.assertRaises(ValueError, self.client(self.node()).working, JOB_ID, progress=bad)
         self.check(f"SHOW {JOB_ID}", b"$-1\r\n", None, lambda c: c.show(JOB_ID))
 
     def test_add(self) -> None:

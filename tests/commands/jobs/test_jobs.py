@@ -12,8 +12,8 @@ from disque_tx.commands.jobs.jobs import (
     enqueue,
     fastack,
     show,
-    working,
 )
+from disque_tx.commands.jobs.progress import working
 from disque_tx.commands.jobs.retries import nack
 from disque_tx.core.base.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, NOT_BLOCKED
 from disque_tx.messages.bustypes import TYPE_NAMES

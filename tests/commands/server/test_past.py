@@ -92,6 +92,19 @@ class ActionsTests(DeskCase):
             self.assert_refused(b"ERR syntax error", actions, b"actions", b"add", *odd)
         self.assertEqual(1, len(self.rows()))
 
+    def test_told_worker(self) -> None:
+        """Who has told a worker something by a job has done nothing to jobs that could be
+        counted."""
+        words = (b"actions", b"ADD", b"0", b"worker", b"web1:7", b"stop")
+        self.assertEqual(OK, self.run_command(*words))
+        found = self.call(actions, b"ACTIONS")
+        assert isinstance(found, list)
+        (row,) = found
+        assert isinstance(row, list)
+        self.assertEqual((b"WORKER web1:7 stop", -1), (row[3], row[5]))
+        odd = (b"1", b"worker", b"web1:7", b"stop")
+        self.assert_refused(b"ERR syntax error", actions, b"actions", b"add", *odd)
+
     def run_flush(self) -> None:
         """QFLUSH, to its end."""
         self.server.registry.by_name[b"qflush"].run(self.server, self.client, [b"qflush", b"q"])

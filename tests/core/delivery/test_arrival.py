@@ -132,7 +132,7 @@ class AcceptanceTests(PeerCase):
         if job is None:
             return None
         replies = ValueReplies()
-        show_job(replies, job, self.now_ms)
+        show_job(replies, job, self.now_ms, self.node.state.progress)
         (fields,) = replies.values
         assert isinstance(fields, list)
         return self.comparable(dict(zip(fields[::2], fields[1::2], strict=True)))

@@ -32,6 +32,8 @@ REPEATABLE: Final = frozenset(
 
 #: Bytes of the reason of a NACK that a node takes.
 REASON_BYTES_MAX: Final = 1_024
+#: Bytes of the note of a progress that a node takes.
+PROGRESS_NOTE_BYTES_MAX: Final = 256
 
 
 @attrs.define
@@ -98,13 +100,36 @@ def _nack_options(delay_s: float | None, reason: str | None) -> list[Word]:
     return options
 
 
-def working(job_id: Name) -> Request[int]:
+def working(
+    job_id: Name, *, progress: float | None = None, note: str | None = None
+) -> Request[int]:
     """WORKING: postpone the next delivery by RETRY; returns RETRY, in seconds.
+
+    ``progress``: how much of the work is done, from 0 to 1; ``note``: what is worked on, up to 256
+    bytes. The node shows both with the job. Originals know neither, and refuse such a request.
 
     :raises UnknownJob: this node has no copy.
     :raises TooLate: half of the job's TTL is over.
+    :raises ValueError: the progress or the note is not valid.
     """
-    return _plain(replies.integer, "WORKING", job_id)
+    words = [] if progress is None else progress_words(progress, note)
+    return _plain(replies.integer, "WORKING", job_id, *words)
+
+
+def progress_words(progress: float, note: str | None) -> list[Word]:
+    """The words of WORKING that report a progress.
+
+    :raises ValueError: it is not from 0 to 1, or the note is longer than 256 bytes.
+    """
+    if not 0 <= progress <= 1:
+        raise ValueError(f"A progress is a number from 0 to 1, not {progress!r}.")
+    words: list[Word] = ["PROGRESS", f"{progress:.3f}"]
+    if note:
+        text = note.encode("utf-8", "replace")
+        if len(text) > PROGRESS_NOTE_BYTES_MAX:
+            raise ValueError(f"A note has {PROGRESS_NOTE_BYTES_MAX} bytes at most.")
+        words += ["NOTE", text]
+    return words
 
 
 def enqueue_jobs(*job_ids: Name) -> Request[int]:

@@ -15,6 +15,7 @@ from disque_tx.client.values import (
     Hello,
     Job,
     JobDetails,
+    JobProgress,
     NodeInfo,
     QueueStat,
 )
@@ -160,7 +161,21 @@ def details(reply: Any) -> JobDetails | None:
         next_requeue_ms=of("next-requeue-within", _integer_or_nil),
         next_awake_ms=of("next-awake-within", _integer_or_nil),
         body=of("body", _data_or_nil),
+        progress=_progress(of) if "progress" in of else None,
     )
+
+
+def _progress(of: Named) -> JobProgress:
+    """What nodes of this package add to SHOW."""
+    shown = of("progress", text)
+    try:
+        fraction = float(shown)
+    except ValueError:
+        raise MalformedReply("a progress", shown) from None
+    if not 0 <= fraction <= 1:
+        raise MalformedReply("a progress", shown)
+    note = of("progress-note", data).decode("utf-8", "replace")
+    return JobProgress(fraction, note, of("progress-age", integer))
 
 
 def _described(reply: Any) -> JobDetails:

@@ -74,14 +74,19 @@ class Delivered(Methods):
             return (yield from near(self.address, requests.nack(self.id))) > 0
 
     @operation
-    def working(self) -> Steps[int]:
+    def working(self, progress: float | None = None, note: str | None = None) -> Steps[int]:
         """The job takes longer: postpone its next delivery. Returns for how many seconds from now.
+
+        ``progress``: how much of it is done, from 0 to 1; ``note``: what is worked on, up to 256
+        bytes. The node shows both; a node of the original refuses them.
 
         :raises AlreadyAcknowledged: the job has been acknowledged.
         :raises UnknownJob: no node that was asked knows the job.
         :raises TooLate: half of its TTL is over.
         """
-        return (yield from near(self.address, requests.working(self.id)))
+        return (
+            yield from near(self.address, requests.working(self.id, progress=progress, note=note))
+        )
 
     @operation
     def show(self) -> Steps[JobDetails | None]:

@@ -56,11 +56,12 @@ def _keep(
     server.actions.add(Action(at_ms, name, _who(client), _request(name, argv), reason))
 
 
-def acted(server: Server, client: Client, argv: list[bytes], jobs: int) -> None:
+def acted(server: Server, client: Client, argv: list[bytes], jobs: int = -1) -> None:
     """Keep what a client has done by several commands, as if it were one with these words: it was
-    about this number of jobs."""
+    about this number of jobs, if not about something else."""
     name = argv[0].lower()
-    server.control.audit(f"{audit_line(name, client, argv)}: {jobs} jobs")
+    line = audit_line(name, client, argv)
+    server.control.audit(line if jobs < 0 else f"{line}: {jobs} jobs")
     at_ms = server.node.wall_us // 1000
     what = _request(name, argv)
     server.actions.add(Action(at_ms, name, _who(client), what, b"", JobCount(jobs)))

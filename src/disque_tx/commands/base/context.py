@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.base.actions import Actions
+from disque_tx.commands.base.announcements import Announcements
 from disque_tx.commands.base.control import Control
 from disque_tx.commands.base.endings import Endings
 from disque_tx.commands.base.latency import LatencyMonitor
@@ -142,6 +143,7 @@ class Server:
         self.slowlog = SlowLog()
         self.actions = Actions()
         self.endings = Endings(node)
+        self.announced = Announcements()
         self.latency = latency or LatencyMonitor()
 
     @property

@@ -9,9 +9,11 @@ from mypy_extensions import i64
 
 from disque_tx.commands.base.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.base.context import Server
+from disque_tx.commands.jobs.progress import write_progress
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.progress import ProgressReports
 from disque_tx.core.state.store import awake_ms
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages.keys import KEY_BYTES_MAX
@@ -126,23 +128,22 @@ def dequeue(server: Server, client: Client, argv: list[bytes]) -> None:
     client.replies.integer(server.node.dequeue(job_ids(argv)))
 
 
-def working(server: Server, client: Client, argv: list[bytes]) -> None:
-    """WORKING id"""
-    client.replies.integer(server.node.working(job_ids(argv)[0]))
-
-
 def show(server: Server, client: Client, argv: list[bytes]) -> None:
     """SHOW id"""
     job = server.node.jobs.get(job_ids(argv)[0])
     if job is None:
         client.replies.null()
     else:
-        show_job(client.replies, job, server.node.now_ms)
+        show_job(client.replies, job, server.node.now_ms, server.node.state.progress)
 
 
-def show_job(replies: ReplySink, job: Job, now_ms: int, with_body: bool = True) -> None:
-    """The flat list of 15 names and values, the last of which is the body."""
-    replies.array(30 if with_body else 28)
+def show_job(
+    replies: ReplySink, job: Job, now_ms: int, reports: ProgressReports, with_body: bool = True
+) -> None:
+    """The flat list of 15 names and values, and 3 more if its progress is known; the body is the
+    last."""
+    progress = reports.of(job)
+    replies.array((30 if with_body else 28) + (6 if progress is not None else 0))
     replies.bulk(b"id")
     replies.bulk(job.id)
     replies.bulk(b"queue")
@@ -164,6 +165,8 @@ def show_job(replies: ReplySink, job: Job, now_ms: int, with_body: bool = True) 
     else:
         replies.integer(max(0, job.qtime_ms - now_ms))
     _number(replies, b"next-awake-within", max(0, awake_ms(job) - now_ms))
+    if progress is not None:
+        write_progress(replies, progress, reports.age_ms(progress))
     if with_body:
         replies.bulk(b"body")
         _text(replies, job, job.body)

@@ -305,9 +305,10 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
     replies.array(2)
     replies.bulk(b"%d" % position)
     replies.array(len(found))
+    now_ms, reports = server.node.now_ms, server.node.state.progress
     for job in found:
         if everything:
-            show_job(replies, job, server.node.now_ms)
+            show_job(replies, job, now_ms, reports)
         else:
             replies.status(job.id)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from disque_tx.commands.base.arguments import integer, quoted, required_integer, timeout_ms
 from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
+from disque_tx.commands.server.workers import announce
 from disque_tx.core.base.client import NOT_BLOCKED, REPLY_OFF, REPLY_ON, REPLY_SKIP_NEXT, Client
 from disque_tx.errors import CommandError, syntax_error
 
@@ -17,7 +18,7 @@ _PAUSE_MS_MAX: Final = 1 << 61
 
 
 def client(server: Server, caller: Client, argv: list[bytes]) -> None:
-    """CLIENT LIST | GETNAME | SETNAME | KILL | PAUSE | REPLY."""
+    """CLIENT LIST | GETNAME | SETNAME | ANNOUNCE | KILL | PAUSE | REPLY."""
     refusal = CommandError(
         "ERR",
         "Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)",
@@ -184,6 +185,7 @@ _SUBCOMMANDS: Final = {
     b"list": Subcommand(_list, 2, 2),
     b"getname": Subcommand(_getname, 2, 2),
     b"setname": Subcommand(_setname, 3, 3),
+    b"announce": Subcommand(announce, 3, 3),
     b"kill": Subcommand(_kill, 2, ANY),
     b"pause": Subcommand(_pause, 3, 3),
     b"reply": Subcommand(_reply, 3, 3),

@@ -21,6 +21,8 @@ _ACTIONS_COUNT: Final = 10
 _NOTE_BYTES_MAX: Final = 200
 #: What clients do by several commands, none of which says what it is a part of.
 _TOLD: Final = frozenset((b"requeue", b"drop"))
+#: What they tell a worker by a job: it is about no job.
+_WORKER: Final = b"worker"
 _TOLD_JOBS_MAX: Final = U32_MAX
 
 
@@ -32,7 +34,8 @@ def note(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def actions(server: Server, client: Client, argv: list[bytes]) -> None:
-    """ACTIONS [count]: of this node, newest first; or ACTIONS ADD jobs REQUEUE|DROP word ..."""
+    """ACTIONS [count]: of this node, newest first; or ACTIONS ADD jobs what word ..., by a program
+    that has requeued or dropped jobs, or told a worker something."""
     if len(argv) > 4 and argv[1].lower() == b"add":
         _add(server, client, argv)
         return
@@ -43,10 +46,13 @@ def actions(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _add(server: Server, client: Client, argv: list[bytes]) -> None:
-    jobs = required_integer(argv[2])
-    if not 0 < jobs < _TOLD_JOBS_MAX or argv[3].lower() not in _TOLD:
+    jobs, what = required_integer(argv[2]), argv[3].lower()
+    if jobs == 0 and what == _WORKER:
+        acted(server, client, argv[3:])
+    elif 0 < jobs < _TOLD_JOBS_MAX and what in _TOLD:
+        acted(server, client, argv[3:], jobs)
+    else:
         raise syntax_error()
-    acted(server, client, argv[3:], jobs)
     client.replies.status(b"OK")
 
 

@@ -12,6 +12,7 @@ from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.notes import Notes
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS
+from disque_tx.core.jobs.progress import ProgressReports
 from disque_tx.core.jobs.reasons import Reasons
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.done import DoneJobs
@@ -41,10 +42,10 @@ from disque_tx.core.tables.timetable import Timetable
 class State:
     """What the parts of a node share. ``turn``: the time of the turn. ``random``: a number in [0,
     1) per call. ``tallies``: how many jobs of each queue are not in it. ``endings``: clients that
-    wait for the end of jobs. ``reasons``: why consumers returned jobs. ``keys_by_job``: which jobs
-    have keys. ``notes``: what protocols of listeners noted about jobs. ``counters``: how often jobs
-    came back, for the log. ``flows``: what happens in busy queues, for ``history``; ``troubles``:
-    queues whose jobs fail."""
+    wait for the end of jobs. ``reasons``: why consumers returned jobs. ``progress``: how far they
+    are. ``keys_by_job``: which jobs have keys. ``notes``: what protocols of listeners noted about
+    jobs. ``counters``: how often jobs came back, for the log. ``flows``: what happens in busy
+    queues, for ``history``; ``troubles``: queues whose jobs fail."""
 
     def __init__(self, membership: Membership, random: Callable[[], float]) -> None:
         self.turn = turn = Turn()
@@ -63,6 +64,7 @@ class State:
         self.jobs = JobStore(self.memory, self.outbox)
         self.endings = Endings(self.waiters)
         self.reasons = Reasons(self.memory)
+        self.progress = ProgressReports(turn, self.memory)
         self.keys_by_job = KeysByJob()
         self.notes = Notes(self.memory, self.outbox)
         self.counters = Counters(self.jobs.table, self.outbox, self.policies)
@@ -98,6 +100,7 @@ class State:
         self.jobs.subscribe(self.notes, ENDS | MOVES | RECORDS)
         self.jobs.subscribe(self.keys_by_job, ENDS)
         self.jobs.subscribe(self.reasons, ENDS)
+        self.jobs.subscribe(self.progress, ENDS)
         self.jobs.subscribe(self.endings, ENDS)
         self.jobs.subscribe(self.waiters, MOVES)
         self.jobs.subscribe(self.tallies, MOVES)

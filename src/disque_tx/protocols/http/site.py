@@ -30,6 +30,7 @@ from disque_tx.protocols.http.api.queues.emptying import emptying_routes
 from disque_tx.protocols.http.api.queues.policies import policy_routes
 from disque_tx.protocols.http.api.queues.queues import queue_routes
 from disque_tx.protocols.http.api.queues.schedules import schedule_routes
+from disque_tx.protocols.http.api.workers import worker_routes
 from disque_tx.protocols.http.files import file_routes
 from disque_tx.protocols.http.health import health_routes
 from disque_tx.protocols.http.login import login_routes
@@ -82,7 +83,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*metrics_routes())
     infos = NodeInfos()
     routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
-    routes.add(*history_routes(), *action_routes())
+    routes.add(*history_routes(), *action_routes(), *worker_routes())
     routes.add(*event_routes(host), *life_routes(), *wait_routes(), *openapi_routes(routes))
     return routes
 

@@ -189,7 +189,7 @@ class MemoryCounted(Checker):
         for machine, node in run.nodes():
             stored = sum(job_bytes(job) for job in node.jobs.table.values())
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
-            stored += node.state.reasons.used
+            stored += node.state.reasons.used + node.state.progress.used
             stored += sum(KEY_BYTES + len(key) for key in node.keys.reservations.by_key)
             stored += DONE_BYTES * len(node.keys.done_jobs)
             if node.memory.used != stored:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from disque_tx.client import AddOptions, Job, JobDetails
 from disque_tx.client.leases import Lease
+from disque_tx.client.requests.encoding import progress_words
 
 
 class DeliveredJob(Protocol):
@@ -20,7 +22,7 @@ class DeliveredJob(Protocol):
     def job(self) -> Job:
         """What was delivered."""
 
-    def working(self) -> Deferred[int]:
+    def working(self, progress: float | None = None, note: str | None = None) -> Deferred[int]:
         """WORKING; fires with RETRY in seconds."""
 
     def show(self) -> Deferred[JobDetails | None]:
@@ -58,20 +60,30 @@ class WorkerClient(Protocol):
         """Any other command; fires with its reply, strings as bytes."""
 
 
+@attrs.frozen
+class Report:
+    """How far a job is: ``fraction`` of the work, from 0 to 1, and a ``note``."""
+
+    fraction: float
+    note: str
+
+
 class Context:
     """A job as its handler sees it.
 
     ``attempt``: which delivery this is, from 1 on. ``worker``: the name of the worker.
     ``lease_lost``: the job may be delivered to another worker, or is acknowledged or gone: a
-    handler that takes long can check this and stop.
+    handler that takes long can check this and stop. ``reported``: its progress, ``None`` as long as
+    the handler reports none; any thread may set it.
     """
 
-    __slots__ = ("job", "lease_lost", "worker")
+    __slots__ = ("job", "lease_lost", "reported", "worker")
 
     def __init__(self, job: Job, worker: str) -> None:
         self.job = job
         self.worker = worker
         self.lease_lost = False
+        self.reported: Report | None = None
 
     def __repr__(self) -> str:
         return f"<Context {self.id} of queue {self.queue!r}, attempt {self.attempt}>"
@@ -91,6 +103,17 @@ class Context:
         """The body, unchanged."""
         return self.job.body
 
+    def progress(self, fraction: float, note: str = "") -> None:
+        """Report how far the job is, as often as you like: about once a second the latest report is
+        sent to the node, which shows it. Handlers of any kind may call this, in any thread.
+
+        ``fraction``: of the work, from 0 to 1. ``note``: what is worked on, up to 256 bytes.
+
+        :raises ValueError: the fraction or the note is not valid.
+        """
+        progress_words(fraction, note)
+        self.reported = Report(float(fraction), note)
+
     @property
     def attempt(self) -> int:
         """1 for the first delivery."""
@@ -103,7 +126,8 @@ class HeldJob:
     ``task``: the name of its handler, for the log; empty while that is not known.
     ``add_options``: the options it was added with, ``None`` until they are known. ``lease``: when a
     WORKING is due, and the job's RETRY. ``timer``: sends it. ``heartbeat``: the WORKING that has no
-    answer yet. ``reply``: the queue for the result, if one was asked for.
+    answer yet. ``sent_s``: when the last one was sent, ``told``: the progress that was reported
+    last. ``reply``: the queue for the result, if one was asked for.
     ``retries_max``: how many nacks and additional deliveries it may have. ``reason``: why it is
     given back, for nodes that keep that; ``None`` for no reason.
     """
@@ -116,7 +140,9 @@ class HeldJob:
         "reply",
         "retries_max",
         "delivered",
+        "sent_s",
         "task",
+        "told",
         "add_options",
         "timer",
     )
@@ -130,6 +156,8 @@ class HeldJob:
         self.add_options: AddOptions | None = None
         self.timer: IDelayedCall | None = None
         self.heartbeat: Deferred[None] | None = None
+        self.sent_s: float | None = None
+        self.told: Report | None = None
         self.reply: str | None = None
         self.reason: str | None = None
 

@@ -1,8 +1,8 @@
 """The process that runs handlers that may crash or hang.
 
 Reads requests from standard input, one JSON document per line, and answers each with a line to file
-descriptor 3. ``python -m disque_tx.worker.running.child``; started by
-:mod:`disque_tx.worker.running.processes`.
+descriptor 3, before which there may be lines about the progress of the job. ``python -m
+disque_tx.worker.running.child``; started by :mod:`disque_tx.worker.running.processes`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import os
 import signal
 import sys
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from functools import reduce
+from threading import Lock, Timer
 from typing import Any, BinaryIO, Final
 
 from disque_tx.client import Job
-from disque_tx.worker.base.context import Context, current
+from disque_tx.worker.base.context import Context, Report, current
 from disque_tx.worker.running.runs import JobFailure
 from disque_tx.worker.tasks.handlers import Handler, HandlerCall, HandlerKind
 from disque_tx.worker.tasks.tasks import Task
 
 _ANSWERS: Final = 3
+#: Seconds between two reports of progress.
+_BETWEEN_S: Final = 0.2
 
 
 def resolve(target: str) -> Any:
@@ -39,9 +43,55 @@ def call_for(target: str, context: Context) -> HandlerCall:
     return HandlerCall(Handler(function, HandlerKind.PROCESS), (context,))
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Run the handler of a request and return the response. SystemExit is a failure like others."""
-    context = Context(
+class ProcessContext(Context):
+    """A job in this process, whose progress is passed on to the worker: at once if it was not for a
+    moment, and otherwise soon, so that a handler may report as often as it likes.
+
+    ``send``: writes a line. Nothing is sent after :meth:`end`.
+    """
+
+    __slots__ = ("_lock", "_over", "_send", "_timer")
+
+    def __init__(self, job: Job, worker: str, send: Callable[[dict[str, Any]], object]) -> None:
+        super().__init__(job, worker)
+        self._send = send
+        self._lock = Lock()
+        self._timer: Timer | None = None
+        self._over = False
+
+    def progress(self, fraction: float, note: str = "") -> None:
+        super().progress(fraction, note)
+        with self._lock:
+            if self._timer is None and not self._over:
+                self._pass_on()
+                self._timer = Timer(_BETWEEN_S, self._after, [self.reported])
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _after(self, sent: Report) -> None:
+        with self._lock:
+            self._timer = None
+            if self.reported is not sent and not self._over:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self.reported is not None:
+            self._send({"progress": [self.reported.fraction, self.reported.note]})
+
+    def end(self) -> None:
+        """The handler has ended."""
+        with self._lock:
+            self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+
+def answer(
+    request: dict[str, Any], send: Callable[[dict[str, Any]], object] = lambda values: None
+) -> dict[str, Any]:
+    """Run the handler of a request and return the response. SystemExit is a failure like others.
+    ``send``: passes on what there is to be said before that."""
+    context = ProcessContext(
         Job(
             request["queue"],
             request["id"],
@@ -50,6 +100,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             request["additional_deliveries"],
         ),
         request["worker"],
+        send,
     )
     current.set(context)
     try:
@@ -57,15 +108,20 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         failed = JobFailure.of(error)
         return {"error": failed.reason, "trace": failed.trace, "hopeless": failed.hopeless}
+    finally:
+        context.end()
     return {"error": None, "value": None if value is None else b64encode(value).decode()}
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the input ends, because the worker has ended."""
-    for line in requests:
-        response = answer(json.loads(line))
-        answers.write(json.dumps(response).encode() + b"\n")
+
+    def send(values: dict[str, Any]) -> None:
+        answers.write(json.dumps(values).encode() + b"\n")
         answers.flush()
+
+    for line in requests:
+        send(answer(json.loads(line), send))
 
 
 def main() -> None:

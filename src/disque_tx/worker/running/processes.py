@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from json import dumps, loads
-from sys import executable
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -112,10 +112,13 @@ class _FunctionProcess(_Process):
         self._idle = idle
         self._buffer = bytearray()
         self._answer: Deferred[bytes | None] | None = None
+        self._context: Context | None = None
 
-    def ask(self, request: bytes) -> Deferred[bytes | None]:
-        """Send a request; there may be one at a time. Fires with the result."""
+    def ask(self, request: bytes, context: Context | None = None) -> Deferred[bytes | None]:
+        """Send a request; there may be one at a time. Fires with the result. ``context``: of the
+        job, which learns its progress."""
         self._answer = Deferred()
+        self._context = context
         transport: Any = self.transport
         transport.write(request + b"\n")
         return self._answer
@@ -126,16 +129,23 @@ class _FunctionProcess(_Process):
             self._buffer.clear()
             self.stop()
         elif data.endswith(b"\n"):
-            line = bytes(self._buffer)
+            lines = bytes(self._buffer).splitlines()
             self._buffer.clear()
-            self._idle(self)
-            self._answered(line)
+            for line in lines:
+                self._told(loads(line))
 
-    def _answered(self, line: bytes) -> None:
-        answer, self._answer = self._answer, None
+    def _told(self, values: dict[str, Any]) -> None:
+        """A line of the process: progress, or the answer, which is the last one."""
+        if "progress" not in values:
+            self._idle(self)
+            self._answered(values)
+        elif self._context is not None:
+            self._context.progress(*values["progress"])
+
+    def _answered(self, values: dict[str, Any]) -> None:
+        answer, self._answer, self._context = self._answer, None, None
         if answer is None:
             return
-        values = loads(line)
         if values["error"] is not None:
             answer.errback(RemoteError(values["error"], values["trace"], values["hopeless"]))
         else:
@@ -161,12 +171,14 @@ class RemoteError(WorkerError):
 class Processes:
     """The processes of a worker.
 
-    ``environ``: their environment variables.
+    ``environ``: their environment variables; without them, those of the worker, and what they need
+    to import what it can.
     """
 
-    def __init__(self, reactor: Any, environ: Mapping[str, str]) -> None:
+    def __init__(self, reactor: Any, environ: Mapping[str, str] | None) -> None:
+        path = os.pathsep.join(filter(None, sys.path))
         self._reactor = reactor
-        self._environ = dict(environ)
+        self._environ = {**os.environ, "PYTHONPATH": path} if environ is None else dict(environ)
         self._idle: list[_FunctionProcess] = []
 
     def command(
@@ -194,13 +206,13 @@ class Processes:
                 break
         else:
             child = self._spawn()
-        return child.ask(_request(handler, context)), child.stop
+        return child.ask(_request(handler, context), context), child.stop
 
     def _spawn(self) -> _FunctionProcess:
         child = _FunctionProcess(self._reactor, self._idle.append)
-        argv = [executable, "-m", "disque_tx.worker.running.child"]
+        argv = [sys.executable, "-m", "disque_tx.worker.running.child"]
         fds = {0: "w", 1: 1, 2: 2, _ANSWERS: "r"}
-        self._reactor.spawnProcess(child, executable, argv, self._environ, None, childFDs=fds)
+        self._reactor.spawnProcess(child, sys.executable, argv, self._environ, None, childFDs=fds)
         return child
 
     def close(self) -> None:

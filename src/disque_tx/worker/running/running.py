@@ -13,7 +13,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.worker.base.context import current
+from disque_tx.worker.base.context import HeldJob, current
 from disque_tx.worker.base.errors import Draining, TimeLimitPassed
 from disque_tx.worker.running.processes import Processes, RemoteError
 from disque_tx.worker.running.runs import JobFailure, Run, RunOutcome, Slot
@@ -99,6 +99,12 @@ class Runner:
         runs = [slot.current for slot in list(self._slots)]
         handlers = [run[0].call.handler for run in runs if run is not None]
         return [handler for handler in handlers if handler.kind is HandlerKind.COROUTINE]
+
+    def running(self) -> list[tuple[HeldJob, float]]:
+        """The jobs that are worked on now, and for how many seconds."""
+        now_s = self._clock.seconds()
+        runs = [slot.current for slot in list(self._slots)]
+        return [(held, now_s - run[1]) for run in runs if run is not None for held in run[0].held]
 
     @property
     def busy(self) -> bool:

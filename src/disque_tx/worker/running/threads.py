@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from disque_tx.worker.base.context import current
 from disque_tx.worker.running.runs import JobFailure, Run, RunOutcome, Slot
@@ -105,3 +105,8 @@ class Threads:
         done, self._done = self._done, []
         self._busy -= sum(1 for _, outcome in done if outcome is None)
         self._report(done)
+
+
+def threads_of(size: int, reactor: Any, report: Report) -> Threads:
+    """The threads of a worker that runs on this reactor."""
+    return Threads(size, reactor.callFromThread, reactor.seconds, report)

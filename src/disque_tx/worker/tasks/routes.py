@@ -76,6 +76,16 @@ class RouteTable:
                 raise BadHandlers(f"Tasks that recur need a queue, and {name} is a pattern.")
         return found
 
+    def tasks(self) -> list[str]:
+        """The names of all tasks and handlers, each once."""
+        names: dict[str, None] = {}
+        for route in self._routes.values():
+            if isinstance(route, Queue):
+                names |= dict.fromkeys(route.tasks)
+            elif isinstance(route, HandlerRoute):
+                names[route.handler.name] = None
+        return list(names)
+
     def size_max(self) -> int:
         """The most jobs that a handler takes at once."""
         return max(route.size_max() for route in self._routes.values())

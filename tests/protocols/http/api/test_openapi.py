@@ -8,6 +8,7 @@ from typing import Any
 from disque_tx.protocols.http.api.openapi import statuses
 from disque_tx.protocols.http.server.routes import Route
 from tests.protocols.http.api.queues.test_queues import SlicedCase
+from tests.protocols.http.api.test_workers import announced, said
 from tests.protocols.http.httpbench import Answer, parsed, request
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -54,6 +55,9 @@ class DescriptionTests(SlicedCase):
 
     def path_of(self, route: Route) -> str:
         """A path of this route, with a job and a queue that exist."""
+        if "/workers/{id}" in route.path:
+            announced(self.root, said(id="1"))
+            return route.path.replace("{id}", "1")
         if "{id}" in route.path:
             job_id = self.http("POST", "/api/v1/queues/q/jobs", {"body": "x"}).json["url"]
             return route.path.replace("/api/v1/jobs/{id}", job_id)
@@ -75,6 +79,10 @@ class DescriptionTests(SlicedCase):
             return {"settings": {"ttl": 60}}
         if "text" in members:
             return {"text": "deployed 4711"}
+        if "command" in members:
+            return {"command": "stop"}
+        if "progress" in members:
+            return {"progress": 0.5, "note": "half"}
         if "password" in members:
             return {"password": "x"}
         if "to" in members:

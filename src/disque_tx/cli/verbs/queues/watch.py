@@ -26,6 +26,7 @@ from disque_tx.cli.verbs.queues.figures import (
     total,
     values,
 )
+from disque_tx.cli.verbs.queues.progress import JobReport, newest, reported
 from disque_tx.client.blocking import Disque
 from disque_tx.diagnosis.finding import Finding
 from disque_tx.diagnosis.findings import findings, shown
@@ -49,8 +50,9 @@ _FORMER: Final = {"jobs_in_flight": "jobs_in_hand"}
 class QueueWatch:
     """Asks the nodes for ``queues``. ``everywhere``: ask all nodes of the cluster, not only one.
     ``clock``: monotonic seconds. ``trouble``: which nodes could not be asked last time, for people.
-    ``totals``: figures of all queues together, as far as nodes report them. ``findings``: what is
-    wrong with the cluster, as of some seconds ago; asked for when all nodes are."""
+    ``totals``: figures of all queues together, as far as nodes report them. ``progress``: jobs of
+    ``queues`` whose workers report how far they are, as far as nodes know that. ``findings``: what
+    is wrong with the cluster, as of some seconds ago; asked for when all nodes are."""
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class QueueWatch:
         self._before_s = 0.0
         self.trouble = ""
         self.totals: dict[str, int] = {}
+        self.progress: list[JobReport] = []
         self.findings: list[Finding] = []
         self._examined_s: float | None = None
 
@@ -81,11 +84,12 @@ class QueueWatch:
         self.trouble = "; ".join(f"{node}: {why}" for node, why in found.silent.items())
         now_s = self._clock()
         elapsed_s, self._before_s = now_s - self._before_s, now_s
-        self.totals = summed([info for _, info in found.of.values()])
+        self.totals = summed([info for _, info, _ in found.of.values()])
+        self.progress = newest([one for _, _, reports in found.of.values() for one in reports])
         if self._everywhere:
             self._examine(addresses, now_s)
         return [
-            self._row(total(name, [seen[place] for seen, _ in found.of.values()]), elapsed_s)
+            self._row(total(name, [seen[place] for seen, _, _ in found.of.values()]), elapsed_s)
             for place, name in enumerate(self._queues)
         ]
 
@@ -94,8 +98,9 @@ class QueueWatch:
             self._examined_s = now_s
             self.findings = findings(whole_survey(self._members, addresses, discover=False))
 
-    def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str]]:
-        return [sample(node, name) for name in self._queues], node.info("totals")
+    def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str], list[JobReport]]:
+        seen = [sample(node, name) for name in self._queues]
+        return seen, node.info("totals"), reported(node, self._queues)
 
     def _row(self, figures: QueueSummary, elapsed_s: float) -> Row:
         before = self._before.get(figures.name)
@@ -143,7 +148,8 @@ def command(
     """Show length, age, rates, waiting clients and pause of each QUEUE until interrupted.
 
     Figures are those of all nodes together. Below them, where nodes report it: how many jobs of all
-    queues wait, how many workers hold, and the age of the oldest one that waits. When the output is
+    queues wait, how many workers hold, and the age of the oldest one that waits; and how far jobs
+    of these queues are, where their workers report it. When the output is
     not a terminal, a line per queue and sample, with tabs.
     """
     with Members(options) as members:
@@ -190,6 +196,9 @@ def _documents(watch: QueueWatch, samples: Iterator[list[Row]]) -> None:
             output.document({"time": moment, **values(*row)})
         if watch.totals:
             output.document({"time": moment, "totals": watch.totals})
+        if watch.progress:
+            jobs = [attrs.asdict(report) for report in watch.progress]
+            output.document({"time": moment, "progress": jobs})
         if watch.findings:
             found = [attrs.asdict(finding) for finding in watch.findings]
             output.document({"time": moment, "findings": found})
@@ -218,6 +227,7 @@ def _summary(watch: QueueWatch) -> str:
         lines.append(
             f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_flight} in flight"
         )
+    lines += [report.line() for report in watch.progress]
     lines += [shown(finding) for finding in watch.findings[:_FINDINGS_MAX]]
     if len(watch.findings) > _FINDINGS_MAX:
         lines.append(f"and {len(watch.findings) - _FINDINGS_MAX} more: disque doctor")

@@ -65,6 +65,11 @@ from disque_tx.worker.tasks.routes import load_handlers
 @click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
 @click.option("--name", help="Name of this worker in dead letters; by default host:pid.")
 @click.option(
+    "--remote-control",
+    is_flag=True,
+    help="Obey those who may add jobs: stop taking jobs, take them again, stop.",
+)
+@click.option(
     "-v", "--verbose", is_flag=True, help="Log more, such as the traceback of every failure."
 )
 @click.pass_obj

@@ -4,7 +4,7 @@ import { get, scoped } from "/console/api.js";
 import { card, h, put } from "/console/dom.js";
 import { distance, moment } from "/console/format.js";
 
-const NAMES = { celery: "Celery", dramatiq: "dramatiq", django: "Django", task: "a worker of Disque", pickle: "a pickle" };
+const NAMES = { celery: "Celery", dramatiq: "dramatiq", django: "Django", task: "a worker of Disque", pickle: "a pickle", msgpack: "MessagePack" };
 const LIBRARY = /[/\\](site-packages|dist-packages|lib[/\\]python[\d.]*)[/\\]|<frozen |<string>/;
 const FRAME = /^ {2}File "/;
 
@@ -60,6 +60,7 @@ export class Call {
       ["Written by", NAMES[found.envelope]],
       ["Arguments", found.args?.length ? h("pre", {}, written(found.args)) : found.task && "none"],
       ["By name", Object.keys(found.kwargs ?? {}).length ? h("pre", {}, written(found.kwargs)) : null],
+      ["Value", found.value === undefined ? null : h("pre", {}, written(found.value))],
       ["Options", Object.keys(found.options ?? {}).length ? h("details", {}, h("summary", {}, "Show"), h("pre", {}, written(found.options))) : null],
     ].filter(([, value]) => value);
     this.facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));

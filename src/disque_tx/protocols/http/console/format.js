@@ -3,6 +3,7 @@
 // Numbers and dates are written as in the language of the browser; words are English.
 const whole = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
+const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -12,6 +13,11 @@ const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric"
 export function count(value) {
   if (typeof value === "string" && /^-?\d+$/.test(value)) return whole.format(BigInt(value));
   return whole.format(Math.round(Number(value) || 0));
+}
+
+/** A fraction of 1, in percent. */
+export function share(value) {
+  return percent.format(Math.min(1, Math.max(0, Number(value) || 0)));
 }
 
 /** A number with a noun, such as "1 job" and "3 jobs". */

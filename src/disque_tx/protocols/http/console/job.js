@@ -6,6 +6,7 @@ import { Call } from "/console/call.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
+import { progress } from "/console/progress.js";
 import { link } from "/console/table.js";
 import { undoable } from "/console/undo.js";
 
@@ -179,6 +180,7 @@ export default function job(app, id) {
     if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${segment(queue)}`));
     const rows = [
       ["Queue", queue && link(queue, `#/queues/${segment(queue)}`)],
+      ...(values.progress === undefined ? [] : [["Progress", progress(values.progress, values.progress_note, values.progress_age / 1000)]]),
       ["Created", moment(Number(BigInt(values.ctime) / 1000000n))],
       ["Expires in", duration(values.ttl)],
       ["Delivered again after", values.retry ? `${duration(values.retry)} without acknowledgement` : "never (at most once)"],

@@ -13,6 +13,7 @@ const PAGES = [
   ["search", "Search", "search", "f"],
   ["schedules", "Delayed, recurring", "schedules", "r"],
   ["nodes", "Nodes", "nodes", "n"],
+  ["workers", "Workers", "workers", "w"],
   ["clients", "Clients", "clients", "c"],
   ["slowlog", "Slow log", "slowlog", "s"],
   ["actions", "Actions", "actions", "a"],

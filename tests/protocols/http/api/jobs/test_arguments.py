@@ -76,6 +76,23 @@ class EnvelopeTests(SynchronousTestCase):
         self.assertEqual(("celery", "shop.pay"), (found["envelope"], found["task"]))
         self.assertIn("REDUCE", found["opcodes"])
 
+    def test_messagepack(self) -> None:
+        """Celery's arguments in MessagePack are read, and so is a body of it, with an envelope or
+        without; an empty map is no pickle of which nothing is known."""
+        args = b"\x93\x92\xcd\x12\x67\xc3\x81\xa8currency\xa3EUR\x80"
+        found = self.call(kombu(args, "application/x-msgpack"))
+        self.assertEqual(("celery", "shop.pay", [4711, True], {"currency": "EUR"}), found)
+        self.assertEqual(
+            ("task", "pay", [1], {}), self.call(b"\x82\xa4task\xa3pay\xa4args\x91\x01")
+        )
+        self.assertEqual(
+            {"envelope": "msgpack", "value": [1, {"a": None}]}, read(b"\x92\x01\x81\xa1a\xc0")
+        )
+        broken = read(kombu(args[:-1], "application/x-msgpack"))
+        self.assertEqual(
+            ("celery", "shop.pay", []), tuple(broken[n] for n in ("envelope", "task", "args"))
+        )
+
     def test_hostile(self) -> None:
         """Whatever a body is, it is read in no time, or not at all."""
         many = pickle.dumps(list(range(10_000)))

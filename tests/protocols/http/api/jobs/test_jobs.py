@@ -140,6 +140,46 @@ class SettleTests(HttpCase):
         self.http("DELETE", path)
         self.problem(404, "NOJOB", self.http("POST", f"{path}/working"))
 
+    def test_progress(self) -> None:
+        """How far a job is can be reported, and is shown until the job is delivered again."""
+        path = self.leased()
+        self.assertNotIn("progress", self.http("GET", path).json)
+        report = {"progress": 0.4, "note": "page 40 ü"}
+        self.assertEqual({"retry_s": 60}, self.http("POST", f"{path}/working", report).json)
+        shown = self.http("GET", path).json
+        self.assertEqual((0.4, "page 40 ü"), (shown["progress"], shown["progress_note"]))
+        self.assertGreaterEqual(shown["progress_age"], 0)
+        self.assertEqual("x", shown["body"])
+        self.http("POST", f"{path}/working")
+        self.assertEqual(0.4, self.http("GET", path).json["progress"])
+        self.http("POST", f"{path}/nack")
+        self.http("POST", _LEASE)
+        self.assertNotIn("progress", self.http("GET", path).json)
+
+    def test_progress_refused(self) -> None:
+        """A wrong progress is neither kept nor a heartbeat."""
+        path = self.leased()
+        wrong: list[dict[str, Any]] = [
+            {"progress": -0.1}, {"progress": 1.1}, {"progress": 1e400}, {"progress": "1"},
+            {"progress": True}, {"progress": 10**400}, {"progress": 1, "note": 5},
+            {"progress": 1, "note": "x" * 257}, {"progress": 1, "note": "\ud800"},
+            {"progress": []}, {"of": 1},
+        ]  # fmt: skip
+        for bad in wrong:
+            self.problem(400, "ERR", self.http("POST", f"{path}/working", bad))
+        for raw in (b'{"progress": NaN}', b'{"progress": 1e999}', b'{"progress": -Infinity}'):
+            self.problem(400, "ERR", self.http("POST", f"{path}/working", raw))
+        self.assertNotIn("progress", self.http("GET", path).json)
+
+    def test_progress_bytes(self) -> None:
+        """A note that is no text does not break the answer."""
+        path = self.leased()
+        job_id = unquote(path.rpartition("/")[2]).encode()
+        note = b'\xff"<b>'
+        self.call(b"WORKING", job_id, b"PROGRESS", b"0.001", b"NOTE", note)
+        shown = self.http("GET", path).json
+        self.assertEqual((0.001, '\\xff"<b>'), (shown["progress"], shown["progress_note"]))
+
     def test_queue(self) -> None:
         """Jobs can be put into their queue and taken out of it."""
         path = self.leased()

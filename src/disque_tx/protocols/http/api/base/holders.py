@@ -4,7 +4,7 @@ shown once, and acted on where it is."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -74,11 +74,18 @@ async def at_one(exchange: Exchange, node: bytes, *words: bytes) -> Any:
     return asked.answers[node]
 
 
-async def act(exchange: Exchange, command: bytes, options: list[bytes], ids: list[bytes]) -> Any:
+async def act(
+    exchange: Exchange,
+    command: bytes,
+    options: list[bytes],
+    ids: list[bytes],
+    behind: Sequence[bytes] = (),
+) -> Any:
     """Run a command on jobs: each at the node that has to do with it; DELJOB at all that know
-    it. Jobs that no node knows are left to this one. Returns the reply, or the sum of counts."""
+    it. Jobs that no node knows are left to this one. ``behind``: words behind the IDs. Returns the
+    reply, or the sum of counts."""
     if not several(exchange) or not ids:
-        return await exchange.call(command, *options, *ids)
+        return await exchange.call(command, *options, *ids, *behind)
     found, _asked = await holders(exchange, ids)
     unknown = [job_id for job_id, nodes in zip(ids, found, strict=True) if not nodes]
     wanted: dict[bytes, list[bytes]] = {}
@@ -86,10 +93,11 @@ async def act(exchange: Exchange, command: bytes, options: list[bytes], ids: lis
         for node in nodes if command == b"DELJOB" else nodes[:1]:
             wanted.setdefault(node, []).append(job_id)
     counts = [
-        await at_one(exchange, node, command, *options, *some) for node, some in wanted.items()
+        await at_one(exchange, node, command, *options, *some, *behind)
+        for node, some in wanted.items()
     ]
     if unknown:
-        counts.append(await exchange.call(command, *options, *unknown))
+        counts.append(await exchange.call(command, *options, *unknown, *behind))
     if command == b"DELJOB":
         return len({*ids} - {*unknown})
     return sum(counts)

@@ -111,6 +111,8 @@ def pairs(flat: list[Any]) -> dict[str, Any]:
         key = member_name(name)
         if key == "body" and isinstance(value, bytes):
             put_bytes(values, key, value)
+        elif key == "progress":
+            values[key] = float(value)
         elif isinstance(value, list):
             values[key] = [text(item) for item in value]
         else:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from disque_tx.protocols.http.api.base.holders import at_one, holders
 from disque_tx.protocols.http.api.base.values import ROOT, TEXT, array, schema
+from disque_tx.protocols.http.api.jobs.messagepack import is_container, unpacked
 from disque_tx.protocols.http.server.asking import NODE, SCOPE, ask, several
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.problems import Problem
@@ -39,27 +40,33 @@ _CALL: Final = frozenset(("args", "kwargs", "task", "actor_name"))
 
 def read(body: bytes) -> dict[str, Any]:
     """The ``envelope``: ``celery``, ``dramatiq``, ``django``, ``task`` (of the workers of Disque),
-    ``json``, ``pickle`` or ``none``; with ``task``, ``args``, ``kwargs`` and ``options`` as far as
-    they are known, and the ``opcodes`` of a pickle. That of a dead letter is the one of its job."""
+    ``json``, ``msgpack``, ``pickle`` or ``none``; with ``task``, ``args``, ``kwargs`` and
+    ``options`` as far as they are known, the ``value`` of MessagePack without an envelope, and the
+    ``opcodes`` of a pickle. That of a dead letter is the one of its job."""
     try:
         body = Letter.decoded(body).body
     except NotADeadLetter:
         pass
     if body[:1] in (_PICKLE, _ZLIB):
         return _pickle(body)
+    plain: dict[str, Any] = {"envelope": "json"}
     try:
-        value = json.loads(body)
+        if is_container(body):
+            value = unpacked(body)
+            plain = {"envelope": "msgpack", "value": value}
+        else:
+            value = json.loads(body)
     except (ValueError, RecursionError):
         return {"envelope": "none"}
     if not isinstance(value, dict):
-        return {"envelope": "json"}
+        return plain
     if isinstance(value.get("headers"), dict) and isinstance(value.get("properties"), dict):
         return _kombu(value)
     for name, members, task in _ENVELOPES:
         if all(member in value for member in members) and isinstance(value[task], str):
             options = {key: one for key, one in value.items() if key not in _CALL}
             return _call(name, value[task], value.get("args"), value.get("kwargs"), options)
-    return {"envelope": "json"}
+    return plain
 
 
 def _call(envelope: str, task: str, args: Any, kwargs: Any, options: Any) -> dict[str, Any]:
@@ -88,7 +95,7 @@ def _kombu(message: dict[str, Any]) -> dict[str, Any]:
     if data[:1] in (_PICKLE, _ZLIB):
         return {**found, **_opcodes(data)}
     try:
-        args, kwargs, *_embedded = json.loads(data)
+        args, kwargs, *_embedded = unpacked(data) if is_container(data) else json.loads(data)
     except (ValueError, TypeError, RecursionError):
         return found
     return _call("celery", task, args, kwargs, found["options"])
@@ -159,7 +166,7 @@ def argument_routes() -> list[Route]:
             (SCOPE,),
             answer=schema(
                 envelope=TEXT, task=TEXT, args={"type": "array"}, kwargs=values, options=values,
-                opcodes=array(TEXT),
+                value={}, opcodes=array(TEXT),
             ),
             errors=(404, 503),
         ),

@@ -22,14 +22,23 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.api.jobs.waiting import TIMEOUT_MS_MAX
-from disque_tx.protocols.http.server.asking import CLUSTER, SCOPE, chosen_scope, several, source
+from disque_tx.protocols.http.server.asking import (
+    CLUSTER,
+    SCOPE,
+    ask,
+    chosen_scope,
+    several,
+    source,
+)
 from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
-from disque_tx.protocols.http.server.problems import Problem
+from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Route
 from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices
 from disque_tx.protocols.http.server.streaming import encoded
 
 _COUNT_MAX: Final = 1_000
+#: Other holders of a job that are asked for its progress.
+_ASKED_MAX: Final = 5
 #: Path → command and summary, for one job and for several.
 _ACTIONS: Final = {
     "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
@@ -48,7 +57,7 @@ SHOWN: Final = schema(
     delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
-    holders=array(TEXT),
+    holders=array(TEXT), progress=REAL, progress_note=TEXT, progress_age=NUMBER,
     body={"type": ["string", "null"]}, body_base64=TEXT, node=TEXT, process=NUMBER,
 )  # fmt: skip
 
@@ -109,7 +118,9 @@ async def show(exchange: Exchange) -> dict[str, Any] | Reply:
         if not nodes and asked.missing:
             raise Problem(503, "TRYLATER", f"{who} the job, but one does not answer at present.")
         shown = await at_one(exchange, nodes[0], b"SHOW", job_id) if nodes else None
-        of = source(exchange, nodes[0]) if nodes else {}
+        if shown is not None:
+            of = await _progress_elsewhere(exchange, shown, nodes[1:])
+        of |= source(exchange, nodes[0]) if nodes else {}
         of["holders"] = [text(node) for node in nodes]
     else:
         shown = await exchange.call(b"SHOW", job_id)
@@ -118,12 +129,40 @@ async def show(exchange: Exchange) -> dict[str, Any] | Reply:
     body = shown[-1]
     if body is None:
         return {**pairs(shown), **of}
-    return Reply(with_body({**pairs(shown[:-2]), **of}, body, exchange.slices))
+    return Reply(with_body({**of, **pairs(shown[:-2])}, body, exchange.slices))
+
+
+async def _progress_elsewhere(
+    exchange: Exchange, shown: list[Any], others: list[bytes]
+) -> dict[str, Any]:
+    """The latest progress of a job in flight that another holder knows, to which its consumer is
+    connected, if the node that shows the job knows none."""
+    values = pairs(shown[:-2])
+    if values["state"] != "active" or "progress" in values:
+        return {}
+    found: list[dict[str, Any]] = []
+    for node in others[:_ASKED_MAX]:
+        answers = (await ask(exchange, node, b"OUTLINE", exchange.path["id"])).answers
+        outline = pairs(answers.get(node) or [])
+        if "progress" in outline:
+            names = [name for name in outline if name.startswith("progress")]
+            found.append({name: outline[name] for name in names})
+    return min(found, key=lambda one: int(one["progress_age"]), default={})
 
 
 async def working(exchange: Exchange) -> dict[str, Any]:
     """WORKING."""
-    return {"retry_s": await act(exchange, b"WORKING", [], [exchange.path["id"]])}
+    job_id, values = exchange.path["id"], exchange.json()
+    options: list[bytes] = []
+    if values.get("progress") is not None:
+        fraction = values["progress"]
+        take_number("progress", fraction)
+        if not 0 <= fraction <= 1:
+            raise bad_request("progress must be a number from 0 to 1.")
+        options = [b"PROGRESS", b"%.3f" % fraction]
+        if values.get("note") is not None:
+            options += [b"NOTE", take_text("note", values["note"])]
+    return {"retry_s": await act(exchange, b"WORKING", [], [job_id], options)}
 
 
 async def nack(exchange: Exchange) -> dict[str, Any]:
@@ -181,8 +220,10 @@ def job_routes() -> list[Route]:
         Route("GET", job, show, "A job as the node knows it that has to do with it", (SCOPE,),
             answer=SHOWN, errors=(404, 503)),
         Route(
-            "POST", f"{job}/working", working, "Renew the lease", (SCOPE,),
-            answer=schema(retry_s=NUMBER), errors=(404, 410, 503),
+            "POST", f"{job}/working", working, "Renew the lease, and report how far the job is,"
+            " from 0 to 1, with a note of up to 256 bytes", (SCOPE,),
+            body=schema(progress=REAL, note=TEXT), answer=schema(retry_s=NUMBER),
+            errors=(404, 410, 503),
         ),
         Route(
             "POST", f"{job}/nack", nack, failed, (SCOPE,), body=schema(delay_s=REAL, reason=TEXT),

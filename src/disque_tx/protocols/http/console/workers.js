@@ -1,0 +1,104 @@
+// Workers, each once however many connections it has: what each does, and what it can be told.
+
+import { at, get, post, scoped, segment } from "/console/api.js";
+import { name as nodeName } from "/console/cluster.js";
+import { confirm } from "/console/dialog.js";
+import { button, card, empty, h, put } from "/console/dom.js";
+import { count, duration, many } from "/console/format.js";
+import { progress } from "/console/progress.js";
+import { link, Table } from "/console/table.js";
+
+const MOST = 1000;
+// Workers say something every five seconds.
+const SILENT_S = 30;
+const SHOWN = 5;
+const STATES = { taking: ["takes jobs", "good"], idle: ["takes no jobs", "warn"], stopping: ["stops after its jobs", "warn"] };
+const FEW = 6;
+
+/** Some names, and how many more there are; all of them under the mouse. */
+function names(cell, all, cut) {
+  const more = all.length > FEW || cut ? ", …" : "";
+  put(cell, all.slice(0, FEW).join(", ") + more);
+  cell.title = all.join(", ");
+}
+
+function state(row) {
+  if (!row.connected) return ["connection lost", "bad"];
+  if (row.heard_s !== null && row.heard_s > SILENT_S) return ["silent", "bad"];
+  return STATES[row.state];
+}
+
+/** What a worker works on. Elements stay as they are while nothing is new. */
+function jobs(cell, row) {
+  const shown = row.jobs.slice(0, SHOWN);
+  const made = JSON.stringify([shown, row.running]);
+  if (cell.made === made) return;
+  cell.made = made;
+  const more = row.running - shown.length;
+  cell.replaceChildren(...shown.map((job) => h("div", { class: "does" },
+    link(job.task || job.queue, `#/jobs/${segment(job.id)}`, job.id), h("span", { class: "soft" }, ` of ${job.queue}, for ${duration(Math.round(job.for_s))}`),
+    job.progress === undefined ? null : progress(job.progress, job.note))), more > 0 ? h("div", { class: "soft" }, `and ${many(more, "more job")}`) : "");
+}
+
+export default function workers(app) {
+  const table = new Table("Workers", [
+    { title: "Worker", class: "name", text: (row) => row.worker },
+    { title: "State", fill: badge },
+    { title: "Works on", class: "wide", fill: jobs },
+    { title: "Holds (jobs)", num: true, text: (row) => count(row.held) },
+    { title: "At a time (jobs)", num: true, text: (row) => count(row.slots) },
+    { title: "Done (last hour)", num: true, text: (row) => (row.id ? count(row.done) : "") },
+    { title: "Failed (last hour)", num: true, text: (row) => (row.id ? count(row.failed) : "") },
+    { title: "Serves", class: "wide", fill: (cell, row) => names(cell, row.queues, row.cut) },
+    { title: "Tasks", class: "wide", minor: true, fill: (cell, row) => names(cell, row.tasks, row.cut) },
+    { title: "Heard from", num: true, text: (row) => (row.heard_s === null ? "" : `${duration(Math.round(row.heard_s))} ago`) },
+    { title: "Host", class: "mono", minor: true, text: (row) => [row.host && `${row.host}, process ${row.pid}`, row.hosts.join(", ")].filter(Boolean).join(", from ") },
+    { title: "Version", minor: true, text: (row) => row.version ?? "" },
+    { title: "Nodes", minor: true, text: (row) => row.nodes.map(nodeName).join(", ") },
+    ...(app.writes ? [{ title: "", fill: actions }] : []),
+  ], { key: (row) => row.id || `name ${row.worker}` });
+  const none = empty("No workers", "Programs that do jobs are listed here if they use the workers of this package:", "disque work shop.tasks:handlers");
+  const note = h("span", { class: "soft" });
+  const hint = h("p", { class: "soft hint" });
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "Workers")), card("Workers", note, table.node, none), hint);
+
+  function badge(cell, row) {
+    const [text, kind] = state(row);
+    if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
+  }
+
+  function tell(row, command, done) {
+    return app.act(() => post(scoped(at("workers", segment(row.id), "command")), { command }), done);
+  }
+
+  function actions(cell, row, isNew) {
+    if (isNew) {
+      cell.append(
+        button("", () => (cell.row.state === "taking" ? tell(cell.row, "stop-taking", `${cell.row.worker} was told to take no more jobs.`) : tell(cell.row, "take", `${cell.row.worker} was told to take jobs again.`)), { class: "small" }), " ",
+        button("Stop…", async () => {
+          const sure = await confirm(`Stop ${cell.row.worker}?`, `It takes no more jobs, does those that it has, and ends. Whether it is started again is up to what has started it.`, "Stop after its jobs");
+          if (sure) await tell(cell.row, "stop", `${cell.row.worker} was told to stop after its jobs.`);
+        }, { class: "small danger", "aria-label": `Stop ${row.worker} after its jobs` }));
+    }
+    cell.row = row;
+    const [take, stop] = cell.querySelectorAll("button");
+    const verb = row.state === "taking" ? "Stop taking jobs" : "Take jobs again";
+    put(take, verb);
+    take.setAttribute("aria-label", `${verb}: ${row.worker}`);
+    take.hidden = stop.hidden = !row.control || !row.connected;
+    take.disabled = stop.disabled = row.state === "stopping";
+  }
+
+  async function refresh(signal) {
+    const { workers: found, total } = await get(scoped(at("workers"), { limit: MOST }), signal);
+    table.update(found);
+    table.node.hidden = !found.length;
+    none.hidden = found.length > 0;
+    put(note, total > found.length ? `The first ${count(found.length)} of ${count(total)}` : "");
+    const deaf = found.filter((row) => !row.control).length;
+    const why = !deaf ? "" : `${many(deaf, "worker")} cannot be told anything from here: only those that were started with --remote-control can.`;
+    put(hint, app.writes ? why : "");
+    hint.hidden = !hint.textContent;
+  }
+  return { title: "Workers", node, refresh, every_s: 5 };
+}

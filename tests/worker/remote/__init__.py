@@ -1,0 +1,1 @@
+"""Tests of what workers say about themselves, and of what they are told."""
