@@ -144,7 +144,7 @@ class PageTests(PageCase):
         self.go("workers", "shop<a> %", "cannot be told anything from here")
         rows = self.page.run(
             "[...document.querySelectorAll('tbody tr')].slice(0, 1)"
-            ".map((row) => [0, 3, 4, 7].map((at) => row.children[at].innerText))"
+            ".map((row) => [0, 3, 4, 7].map((at) => row.children[at].innerText.split('\\n')[0]))"
         )
         self.assertEqual([["shop<a> %", "14", "8", "mail, images/small, …"]], rows)
         buttons = "[...document.querySelectorAll('tbody button')]"

@@ -15,11 +15,21 @@ const SHOWN = 5;
 const STATES = { taking: ["takes jobs", "good"], idle: ["takes no jobs", "warn"], stopping: ["stops after its jobs", "warn"] };
 const FEW = 6;
 
-/** Some names, and how many more there are; all of them under the mouse. */
-function names(cell, all, cut) {
-  const more = all.length > FEW || cut ? ", …" : "";
-  put(cell, all.slice(0, FEW).join(", ") + more);
-  cell.title = all.join(", ");
+/** A text with smaller lines below it; all of it under the mouse. */
+function stack(cell, text, ...lines) {
+  if (!cell.firstChild) cell.append(h("div", { class: "times" }, h("span", {}), lines.map(() => h("small", { class: "soft" }))));
+  [text, ...lines].forEach((line, at) => put(cell.firstChild.children[at], line));
+}
+
+/** Some names, and whether there are more. */
+function some(names, cut) {
+  return names.slice(0, FEW).join(", ") + (names.length > FEW || (cut && names.length) ? ", …" : "");
+}
+
+/** Where a worker runs. */
+function place(row) {
+  const host = row.host && `${row.host}, process ${row.pid}`;
+  return host || row.hosts.join(", ");
 }
 
 function state(row) {
@@ -42,19 +52,14 @@ function jobs(cell, row) {
 
 export default function workers(app) {
   const table = new Table("Workers", [
-    { title: "Worker", class: "name", text: (row) => row.worker },
+    { title: "Worker", class: "name", fill: (cell, row) => stack(cell, row.worker, place(row), [row.version, row.nodes.map(nodeName).join(", ")].filter(Boolean).join(" at ")) },
     { title: "State", fill: badge },
     { title: "Works on", class: "wide", fill: jobs },
     { title: "Holds (jobs)", num: true, text: (row) => count(row.held) },
     { title: "At a time (jobs)", num: true, text: (row) => count(row.slots) },
     { title: "Done (last hour)", num: true, text: (row) => (row.id ? count(row.done) : "") },
     { title: "Failed (last hour)", num: true, text: (row) => (row.id ? count(row.failed) : "") },
-    { title: "Serves", class: "wide", fill: (cell, row) => names(cell, row.queues, row.cut) },
-    { title: "Tasks", class: "wide", minor: true, fill: (cell, row) => names(cell, row.tasks, row.cut) },
-    { title: "Heard from", num: true, text: (row) => (row.heard_s === null ? "" : `${duration(Math.round(row.heard_s))} ago`) },
-    { title: "Host", class: "mono", minor: true, text: (row) => [row.host && `${row.host}, process ${row.pid}`, row.hosts.join(", ")].filter(Boolean).join(", from ") },
-    { title: "Version", minor: true, text: (row) => row.version ?? "" },
-    { title: "Nodes", minor: true, text: (row) => row.nodes.map(nodeName).join(", ") },
+    { title: "Serves", class: "wide", fill: serves },
     ...(app.writes ? [{ title: "", fill: actions }] : []),
   ], { key: (row) => row.id || `name ${row.worker}` });
   const none = empty("No workers", "Programs that do jobs are listed here if they use the workers of this package:", "disque work shop.tasks:handlers");
@@ -64,7 +69,16 @@ export default function workers(app) {
 
   function badge(cell, row) {
     const [text, kind] = state(row);
-    if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
+    if (!cell.firstChild) cell.append(h("div", { class: "times" }, h("span", {}, h("span", { class: "badge" })), h("small", { class: "soft" })));
+    const [word, heard] = cell.firstChild.children;
+    word.firstChild.className = `badge ${kind}`;
+    put(word.firstChild, text);
+    put(heard, row.heard_s === null ? "" : `heard from ${duration(Math.round(row.heard_s))} ago`);
+  }
+
+  function serves(cell, row) {
+    stack(cell, some(row.queues, row.cut), some(row.tasks, row.cut));
+    cell.title = [...row.queues, ...row.tasks].join(", ");
   }
 
   function tell(row, command, done) {
