@@ -23,6 +23,8 @@ SCOPE: Final = Parameter(
 )
 #: A process that has just started does not know its figures yet.
 _LOADING: Final = "LOADING"
+#: How the error of a node of an earlier version begins that does not know the question.
+_UNKNOWN: Final = "ASK knows no such question"
 
 
 @attrs.define
@@ -72,8 +74,9 @@ def source(exchange: Exchange, node: bytes) -> dict[str, Any]:
 
 
 async def ask(exchange: Exchange, scope: bytes, *words: bytes) -> Asked:
-    """Ask a question of the nodes of this scope, or of the one with this ID. Raises
-    ``CommandError`` if a node refuses it."""
+    """Ask a question of the nodes of this scope, or of the one with this ID. A node of an earlier
+    version that does not know the question is missing. Raises ``CommandError`` if a node refuses
+    it."""
     reply = await exchange.call(b"ASK", scope, *words)
     numbers = process_numbers(exchange)
     found = Asked({}, list(reply[b"nodes-missing"]))
@@ -85,7 +88,7 @@ async def ask(exchange: Exchange, scope: bytes, *words: bytes) -> Asked:
             found.answers[node] = value
             continue
         code, _, text = line.decode("latin-1").partition(" ")
-        if code != _LOADING:
+        if code != _LOADING and not text.startswith(_UNKNOWN):
             raise CommandError(code, text)
         found.missing.append(node)
     return found
