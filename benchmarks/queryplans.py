@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.lifecycle.totals import SIGN, distributions, sums, totals
 from disque_tx.spark.pipeline.runner import SETTINGS
-from disque_tx.spark.pipeline.tables.runs import counted
+from disque_tx.spark.pipeline.tables import runs
 from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS
 
 #: Tables without rows are small enough to be sent to everybody, which real ones are not.
@@ -49,13 +51,14 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
     events = empty("events", f"{EVENT_COLUMNS}, dt DATE")
     made = jobs(events, _EXTENT)
     kept = empty("jobs", made._jdf.schema().toDDL())
+    counted = kept.withColumn(SIGN, fn.lit(1))
     (folder / "x.jsonl").touch()
     queries: dict[str, Any] = {
         "ingest": logs.events(logs.parsed(spark, [str(folder / "x.jsonl")])),
-        "ingest-runs": counted(events),
+        "ingest-runs": runs.counted(events),
         "jobs": made,
-        "queues": queues.windows(events, kept, 60),
-        "totals": queues.totals(kept),
+        "queues": queues.with_backlog(queues.windows(events, kept, 60)),
+        "totals": totals(sums(counted), distributions(counted)),
         "clocks": nodes.clocks(events, kept),
         "audit": suspects(events, kept, _EXTENT, {"a" * 40: 1}, 1000),
     }

@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from disque_tx.spark.pipeline.tables import Table
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.acceptance.spark.case import SparkTestCase, address
 
@@ -19,6 +20,8 @@ _PLACES = (
     '"lake.checkpoint"',
     '"*.aof"',
     '"events',
+    '"history',
+    '"additions"',
 )
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
@@ -41,6 +44,9 @@ class HowToTests(SparkTestCase):
                     program = program.replace(name, f'"{daemon.folder}/{name[1:]}')
                 exec(program, names)
         self.assertEqual(1000, self.spark.read.parquet(f"{daemon.folder}/mail.parquet").count())
+        additions = self.spark.read.parquet(f"{daemon.folder}/additions").count()
+        added = Table(self.spark, f"{daemon.folder}/history").rows().where("kind = 'added'")
+        self.assertEqual(added.count(), additions)
         self.assertEqual(1000, DeltaLog(f"{daemon.folder}/lake").rows())
         self.assertIn("'queued': 0", printed.getvalue().replace('"', "'"))
         self.assertEqual("0", daemon.info()["registered_jobs"])

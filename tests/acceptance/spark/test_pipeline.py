@@ -49,7 +49,7 @@ class PipelineTests(DaemonTestCase):
         report = ingest(spark, [str(events)], table)
         self.assertEqual((0, 0), (report.rejected, report.duplicates))
         self.assertEqual([0], list(report.missing.values()))
-        paths = lifecycle(spark, table, out)
+        paths = lifecycle(spark, table, out).paths
         rows = {row.job_id: row for row in Table(spark, paths["jobs"]).rows().collect()}
         self.assertEqual(expected, {job_id: row.outcome for job_id, row in rows.items()})
         (acked,) = [row for row in rows.values() if row.outcome == "acked"]

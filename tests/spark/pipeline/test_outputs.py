@@ -1,8 +1,11 @@
-"""Tables of results: a wrong name with --overwrite destroys nothing."""
+"""Tables of results: a wrong name destroys nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import (
     BadTable,
@@ -35,13 +38,13 @@ class OutputTests(PipelineCase):
         super().setUp()
         self.out = self.folder / "out"
 
-    def output(self, overwrite: bool = False, what: str = "numbers") -> Output:
+    def output(self, what: str = "numbers") -> Output:
         """The table in ``out``."""
-        return Output(self.spark, str(self.out), what, overwrite)
+        return Output(self.spark, str(self.out), what)
 
-    def write_out(self, count: int, overwrite: bool = False) -> None:
+    def write_out(self, count: int) -> None:
         """Write numbers to ``out``."""
-        output = self.output(overwrite)
+        output = self.output()
         output.write(self.spark.range(count))
         output.publish()
 
@@ -49,11 +52,13 @@ class OutputTests(PipelineCase):
         """How many numbers there are."""
         return self.read(str(self.out)).count()
 
-    def assert_refused(self, words: str, overwrite: bool = True, what: str = "numbers") -> None:
+    def assert_refused(self, words: str, what: str = "numbers", new: bool = False) -> None:
         """Assert that writing is refused for a reason, and changes nothing."""
         before = contents(self.folder)
         with self.assertRaises(OutputExists) as raised:
-            self.output(overwrite, what)
+            output = self.output(what)
+            if new:
+                output.check_new("--overwrite")
         self.assertIn(words, str(raised.exception))
         self.assertEqual(before, contents(self.folder))
 
@@ -61,30 +66,54 @@ class OutputTests(PipelineCase):
         """Results of ours are replaced on request, whole, also by rows with other columns, and by
         none; the old version can still be read."""
         self.write_out(3)
-        self.assert_refused("add --overwrite", overwrite=False)
-        output = self.output(True)
+        self.assert_refused("add --overwrite", new=True)
+        output = self.output()
         output.write(self.spark.range(5).selectExpr("id", "array('x') AS more"))
         self.assertEqual((3, 5), (self.count(), output.written().count()))
         output.publish()
         self.assertEqual((5, ["id", "more"]), (self.count(), self.read(str(self.out)).columns))
-        self.write_out(0, True)
+        self.write_out(0)
         self.assertEqual((0, 3), (self.count(), DeltaLog(str(self.out), as_of=1).rows()))
 
     def test_two_at_once(self) -> None:
         """Of two that replace a table at the same time, one fails, and no rows are mixed."""
         self.write_out(3)
-        output, old = self.output(True), DeltaLog(str(self.out))
-        output.write(self.spark.range(5))
-        output.publish()
-        schema = old.schema
-        self.assertRaises(Conflict, old.commit, [], replacing=schema)
-        self.assertEqual(5, self.count())
+        for replaced in (None, ()):
+            output, late = self.output(), self.output()
+            late.write(self.spark.range(2))
+            output.write(self.spark.range(5))
+            output.publish()
+            self.assertRaises(Conflict, late.publish, replaced)
+            self.assertEqual(5, self.count())
+
+    def test_part_replaced(self) -> None:
+        """Rows that are expected to change are in files of their own, whose rows alone are read and
+        replaced; the notes tell what was done."""
+        output = self.output()
+        output.write(self.spark.range(6).coalesce(1), fn.col("id") < 4)
+        output.publish(notes={"version": 1})
+        output = self.output()
+        files = [file for file in output.files() if output.former([file]).where("id > 3").count()]
+        self.assertEqual((2, 1), (len(output.files()), len(files)))
+        self.assertEqual([4, 5], sorted(row.id for row in output.former(files).collect()))
+        output.write(self.spark.range(10, 12))
+        output.publish(files, {"version": 2})
+        kept = sorted(row.id for row in self.read(str(self.out)).collect())
+        self.assertEqual(([0, 1, 2, 3, 10, 11], {"version": 2}), (kept, self.output().notes))
 
     def test_failed(self) -> None:
         """An error while the new results are written leaves the old ones."""
         self.write_out(3)
         with self.assertRaises(Exception):  # noqa: B017
-            self.output(True).write(self.spark.range(1).selectExpr("raise_error('x') AS id"))
+            self.output().write(self.spark.range(1).selectExpr("raise_error('x') AS id"))
+        self.assertEqual(3, self.count())
+
+    def test_killed(self) -> None:
+        """What a process leaves that was killed before it published its first rows needs no option
+        to be replaced."""
+        DeltaLog.create(str(self.out), pa.schema([("id", pa.int64())]), "numbers")
+        self.output().check_new("--overwrite")
+        self.write_out(3)
         self.assertEqual(3, self.count())
 
     def test_foreign_folder(self) -> None:
@@ -145,7 +174,7 @@ class CommandTests(PipelineCase):
         before = contents(self.folder)
         for into in (table, table / "out", self.folder):
             with self.assertRaises(OutputOverlaps):
-                lifecycle(self.spark, str(table), str(into), overwrite=True)
+                lifecycle(self.spark, str(table), str(into), whole=True)
         self.assertEqual(before, contents(self.folder))
 
     def test_export_into_its_node(self) -> None:
@@ -170,7 +199,7 @@ class CommandTests(PipelineCase):
         (home / "jobs" / "application.txt").write_text("Dear Sir or Madam")
         before = contents(home)
         with self.assertRaises(OutputExists):
-            lifecycle(self.spark, table, str(home), overwrite=True)
+            lifecycle(self.spark, table, str(home), whole=True)
         self.assertEqual(before, contents(home))
 
     def test_ingest_into_a_foreign_folder(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -14,6 +14,8 @@ from disque_tx.spark.files.aof import FilteringLogReader, LogReader, log_options
 from disque_tx.spark.files.events import EventReader, FilteringEventReader
 from disque_tx.spark.files.filters import OPTION
 from disque_tx.spark.files.folders import folder_options
+from disque_tx.spark.files.table import EventTableReader
+from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS, event_schema
 from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
     AOF_RECORDS_DDL,
@@ -24,6 +26,8 @@ from disque_tx.spark.schema import (
 from disque_tx.spark.sink.columns import check
 from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
 from disque_tx.spark.source.readers import JobReader, JobStreamReader
+
+_COLUMNS_OF_ITS_OWN: Final = "The format {} has columns of its own. Leave schema() out."
 
 
 def _options(source: DataSource) -> dict[str, str]:
@@ -89,7 +93,8 @@ class LogSource(DataSource):
 
 
 class EventSource(DataSource):
-    """``format("disque_events")``: segments of event logs."""
+    """``format("disque_events")``: segments of event logs; or with the option ``table``, which is
+    for streams, a table of events."""
 
     @classmethod
     def name(cls) -> str:
@@ -97,18 +102,32 @@ class EventSource(DataSource):
         return "disque_events"
 
     def schema(self) -> str:
-        """The columns of an event, and one for lines that are not events."""
-        return EVENTS_READ_DDL
+        """The columns of an event, and one for lines that are not events; or those of the table."""
+        return f"{EVENT_COLUMNS}, dt DATE" if self._table() else EVENTS_READ_DDL
+
+    def _table(self) -> str | None:
+        return _options(self).get("table")
 
     def reader(self, schema: StructType) -> EventReader:
         """For ``spark.read``."""
+        if self._table():
+            raise BadOption("The option table is for readStream. Table(spark, path).rows() reads.")
         _only(schema, EVENTS_READ_DDL, self.name())
         given = _options(self)
         paths = folder_options(self.name(), given, OPTION)
         filtering = options.FormatOptions(self.name(), given, given).boolean(OPTION, False)
         return FilteringEventReader(paths) if filtering else EventReader(paths)
 
+    def streamReader(self, schema: StructType) -> EventTableReader:
+        """For ``spark.readStream``."""
+        table = self._table()
+        if table is None:
+            raise BadOption("A stream of events needs the option table: a table of 'ingest'.")
+        if to_arrow_schema(schema, timezone="UTC") != event_schema():
+            raise BadOption(_COLUMNS_OF_ITS_OWN.format(self.name()))
+        return EventTableReader(table)
+
 
 def _only(schema: StructType, ddl: str, form: str) -> None:
     if to_arrow_schema(schema, timezone="UTC") != arrow_schema(ddl):
-        raise BadOption(f"The format {form} has columns of its own. Leave schema() out.")
+        raise BadOption(_COLUMNS_OF_ITS_OWN.format(form))

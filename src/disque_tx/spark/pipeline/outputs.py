@@ -1,6 +1,6 @@
 """Tables of results: which of them may be replaced, and how.
 
-Whoever names the wrong folder with ``--overwrite`` must lose nothing. So:
+Whoever names the wrong folder must lose nothing. So:
 
 1. Only a Delta table that this pipeline made is replaced, as a new version: a reader sees the old
    rows or the new ones. The files of the old version are removed a day later.
@@ -10,71 +10,113 @@ Whoever names the wrong folder with ``--overwrite`` must lose nothing. So:
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
+import attrs
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.paths import is_empty
-from disque_tx.spark.pipeline.tables.deltalog import DeltaLog, written
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
+from disque_tx.spark.pipeline.tables.footers import written
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
 _KEPT_HOURS: Final = 24
+#: The application whose transactions are new versions of a table of results.
+_PUBLISHED: Final = "results"
+_SETTLED: Final = "_settled"
 
 
 class Output:
     """A table of results at a resolved path. ``what``: it contains.
 
-    :raises OutputExists: when it exists, and is not to be replaced or is something else.
+    :raises OutputExists: when it exists and is something else.
     """
 
-    def __init__(self, spark: SparkSession, root: str, what: str, overwrite: bool) -> None:
+    def __init__(self, spark: SparkSession, root: str, what: str) -> None:
         self.root = root
         self._spark = spark
         self._what = what
         self._folder: str | None = None
         self._schema: pa.Schema = None
-        _check_replaceable(root, what, overwrite)
-
-    def write(self, rows: DataFrame) -> None:
-        """Write the new rows, which are not part of the table yet."""
-        self._schema = columns_of(rows)
-        self._folder = writing(self._spark, rows, self.root)
-
-    def written(self) -> DataFrame:
-        """The rows that were written."""
-        names = [file.path for file in written(self.root, str(self._folder))]
-        return reading(self._spark, self._schema, self.root, names)
-
-    def publish(self) -> None:
-        """Put the rows that were written in the place of those of the table.
-
-        :raises Conflict: when another process did that at the same time.
-        """
-        if not DeltaLog.exists(self.root):
-            DeltaLog.create(self.root, self._schema, self._what)
-        log = DeltaLog(self.root)
-        log.commit(written(self.root, str(self._folder)), replacing=self._schema)
-        log.vacuum(_KEPT_HOURS)
-
-
-def _check_replaceable(root: str, what: str, overwrite: bool) -> None:
-    if not DeltaLog.exists(root):
-        if not is_empty(root):
+        self.log = DeltaLog(root) if DeltaLog.exists(root) else None
+        if self.log is None and not is_empty(root):
             raise OutputExists(
                 f"{root} is not replaced: it holds what is no table of this program, or one of an"
                 " earlier version. Choose a new folder, or look at what is in there and remove it"
                 " by hand."
             )
-        return
-    if not overwrite:
-        raise OutputExists(
-            f"{root} exists. Choose a new folder, or add --overwrite to replace results that"
-            " disque-pipeline wrote there."
-        )
-    if DeltaLog(root).what != what:
-        raise OutputExists(
-            f"{root} is not replaced: it is a Delta table of something else than {what}. Choose a"
-            " new folder."
-        )
+        if self.log is not None and self.log.what != what:
+            raise OutputExists(
+                f"{root} is not replaced: it is a Delta table of something else than {what}."
+                " Choose a new folder."
+            )
+
+    @property
+    def is_made(self) -> bool:
+        """Whether rows were ever published. A process that is killed before leaves a table of
+        version 0."""
+        return self.log is not None and self.log.version > 0
+
+    def check_new(self, option: str) -> None:
+        """:raises OutputExists: when there are rows, which only ``option`` replaces."""
+        if self.is_made:
+            raise OutputExists(
+                f"{self.root} exists. Choose a new folder, or add {option} to replace results that"
+                " disque-pipeline wrote there."
+            )
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """The notes of the present version; none if there is no table."""
+        return (self.log.notes() if self.log else None) or {}
+
+    def files(self, *times: str) -> list[DataFile]:
+        """The files of the present version; see :meth:`DeltaLog.files`."""
+        return self.log.files(*times) if self.log else []
+
+    def former(self, files: Iterable[DataFile] | None = None) -> DataFrame:
+        """The rows of the present version, or those of some of its files."""
+        assert self.log is not None
+        names = [file.path for file in (self.files() if files is None else files)]
+        return reading(self._spark, self.log.schema, self.root, names)
+
+    def write(self, rows: DataFrame, settled: Column | None = None) -> None:
+        """Write the new rows, which are not part of the table yet. ``settled``: rows for which it
+        holds are not expected to change, and get files of their own."""
+        self._schema = columns_of(rows)
+        if settled is None:
+            self._folder = writing(self._spark, rows, self.root)
+        else:
+            parted = rows.withColumn(_SETTLED, fn.coalesce(settled, fn.lit(False)))
+            self._folder = writing(self._spark, parted, self.root, _SETTLED)
+
+    def written(self) -> DataFrame:
+        """The rows that were written."""
+        names = [file.path for file in self._written()]
+        return reading(self._spark, self._schema, self.root, names)
+
+    def _written(self) -> list[DataFile]:
+        """The files, if rows were written. The folders in which they lie are not partitions."""
+        if self._folder is None:
+            return []
+        return [attrs.evolve(file, partition={}) for file in written(self.root, self._folder)]
+
+    def publish(
+        self, replaced: Iterable[DataFile] | None = None, notes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Put the rows that were written in the place of those of the table, or of those in some
+        of its files. ``notes``: kept with the new version.
+
+        :raises Conflict: when another process did that since this object was made.
+        """
+        log = self.log or DeltaLog.create(self.root, self._schema, self._what)
+        number = {_PUBLISHED: log.last(_PUBLISHED) + 1}
+        if replaced is None:
+            log.commit(self._written(), number, notes, replacing=self._schema)
+        else:
+            log.commit(self._written(), number, notes, removing=replaced)
+        log.vacuum(_KEPT_HOURS)

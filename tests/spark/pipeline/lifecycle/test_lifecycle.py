@@ -9,22 +9,23 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from disque_tx.spark.errors import BadTable, OutputExists
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
 from tests.spark.pipeline import model
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, node_id
 
 
-def random_nodes(seed: int, jobs: int) -> list[Node]:
-    """Three nodes whose jobs have all kinds of outcomes, and sometimes move."""
+def random_nodes(seed: int, jobs: int, over_s: float = 300, ttl_s: int = 86_400) -> list[Node]:
+    """Three nodes whose jobs, added over this time, have all kinds of outcomes, and sometimes
+    move."""
     chance = random.Random(seed)
     nodes = [Node(letter) for letter in "abc"]
     for number in range(jobs):
         home = chance.choice(nodes)
-        job, at_s = job_id(number, home.letter), chance.uniform(0, 300)
+        job, at_s = job_id(number, home.letter), chance.uniform(0, over_s)
         queue = {"queue": chance.choice(["mail", "sms", "größe"])}
-        home.add(at_s, job, **queue, replicate=chance.choice([1, 2]))
+        home.add(at_s, job, **queue, replicate=chance.choice([1, 2]), ttl_s=ttl_s)
         if chance.random() < 0.3:
             other = chance.choice([node for node in nodes if node is not home])
             home.log(at_s + 1, "exported", job, peer=node_id(other.letter), **queue)
@@ -49,7 +50,7 @@ class LifecycleTests(PipelineCase):
     def made(self, *nodes: Node, window_s: int = 60) -> dict[str, list[Row]]:
         """The rows of each table."""
         table = self.ingested(*nodes)
-        paths = lifecycle(self.spark, table, str(self.folder / "out"), window_s)
+        paths = lifecycle(self.spark, table, str(self.folder / "out"), window_s).paths
         self.assertEqual(set(RESULTS), set(paths))
         return {part: self.read(path).collect() for part, path in paths.items()}
 
@@ -142,7 +143,6 @@ class LifecycleTests(PipelineCase):
         table = self.ingested(*random_nodes(6, 5))
         out = str(self.folder / "out")
         lifecycle(self.spark, table, out)
-        self.assertRaises(OutputExists, lifecycle, self.spark, table, out)
-        lifecycle(self.spark, table, out, overwrite=True)
+        lifecycle(self.spark, table, out, whole=True)
         self.assertEqual(set(RESULTS), {path.name for path in Path(out).glob("[!.]*")})
         self.assertRaises(BadTable, lifecycle, self.spark, str(self.folder / "no"), out + "2")

@@ -90,7 +90,7 @@ class ReaderTests(PipelineCase):
         table, out = self.ingested(*shop.nodes()), str(self.folder / "out")
         lifecycle(self.spark, table, out)
         before = DeltaTable(f"{out}/jobs").version()
-        paths = lifecycle(self.spark, table, out, overwrite=True)
+        paths = lifecycle(self.spark, table, out, whole=True).paths
         for part, path in paths.items():
             rows = Table(self.spark, path).rows().count()
             self.assertEqual(rows, polars.read_delta(path).height, part)

@@ -115,7 +115,7 @@ as_of_option = click.option(
 
 @command.command("lifecycle")
 @click.argument("table")
-@click.option("--into", "out", required=True, help="A new folder for the results.")
+@click.option("--into", "out", required=True, help="The folder for the results.")
 @click.option(
     "--window",
     "window_s",
@@ -124,14 +124,21 @@ as_of_option = click.option(
     show_default=True,
     help="Length of the time windows of OUT/queues, in seconds.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace what lifecycle wrote to OUT before.")
+@click.option(
+    "--whole", is_flag=True, help="Compute all again, also results of another table or window."
+)
 @as_of_option
 @click.pass_obj
 def lifecycle_command(runner: PipelineRunner, /, table: str, out: str, **words: Any) -> None:
-    """Make tables of what became of each job, and of queues and nodes over time."""
+    """Make tables of what became of each job, and of queues and nodes over time.
+
+    Run again, it brings the results in OUT up to date by the events that were added since.
+    """
     with runner.spark() as spark:
-        for path in lifecycle(spark, table, out, **words).values():
-            click.echo(path)
+        made = lifecycle(spark, table, out, **words)
+    click.echo(made.how, err=True)
+    for path in made.paths.values():
+        click.echo(path)
 
 
 @command.command("audit")

@@ -31,7 +31,7 @@ from disque_tx.spark.errors import Conflict, ForeignData
 from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.ingest.examination import examined
-from disque_tx.spark.pipeline.tables.deltalog import written
+from disque_tx.spark.pipeline.tables.footers import written
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import (
     EventTable,

@@ -23,6 +23,10 @@ _NODES_MAX: Final = 4_000
 _BROADCAST_QUEUES_MAX: Final = 200_000
 #: How long after the end of its TTL the expiry of a job may still be logged.
 GRACE_S: Final = 60
+#: By how much clocks of nodes are assumed to differ at most.
+CLOCKS_S_MAX: Final = 3600
+#: The TTL of a job whose addition was not logged is taken for this.
+_TTL_S_MAX: Final = 45 * 86_400
 
 _ACKED: Final = ("acked", "fast-acked")
 #: Column → the kinds of events whose first time it is.
@@ -129,7 +133,7 @@ def _sums(nodes: int) -> list[Column]:
         fn.max(fn.when(_is(_ACKED), fn.col("run_ms"))).alias("run_ms"),
         fn.max(fn.when(_is(["added"]), fn.col("node_at"))).alias("maker"),
         fn.count_if(_is(["added"], "async")).alias("asynchronous"),
-        fn.max("at").alias("last_at"),
+        *(fn.min("at").alias("first_at"), fn.max("at").alias("last_at")),
     ]
     return sums + [_mask(at) for at in range(0, nodes, _MASK_NODES)]
 
@@ -148,7 +152,9 @@ def _described(sums: DataFrame, extent: Extent) -> DataFrame:
     return sums.select(
         *("job_id", "queue", fn.get(names, fn.col("maker")).alias("made_on"), "size", *_ADDED_WITH),
         (fn.col("asynchronous") > 0).alias("asynchronous"),
-        *(*times, fn.timestamp_micros("last_at").alias("last_event_at")),
+        *(*times, fn.timestamp_micros("first_at").alias("first_event_at")),
+        fn.timestamp_micros("last_at").alias("last_event_at"),
+        fn.timestamp_micros(_final_us()).alias("final_at"),
         *_COUNTED,
         fn.coalesce("copies", fn.lit(1)).alias("copies"),
         *("wait_ms", "run_ms"),
@@ -178,6 +184,19 @@ def _ended_us() -> Column:
     """When it leaves the backlog, if it ever entered it."""
     ends = ("acked_at", "evicted_at", "expired_at", "deleted_at", "dead_at", "moved_at")
     return fn.when(_began_us().isNotNull(), fn.coalesce(*ends))
+
+
+def _final_us() -> Column:
+    """After which time no event about it is expected: the end of its TTL, and an hour for clocks
+    that differ."""
+    ended = fn.greatest(fn.col("added_at") + fn.col("ttl_s") * 1_000_000, "last_at")
+    unknown = fn.col("last_at") + _TTL_S_MAX * 1_000_000
+    return fn.when(fn.col("ttl_s").isNull(), unknown).otherwise(ended) + CLOCKS_S_MAX * 1_000_000
+
+
+def overdue_us() -> Column:
+    """When a job counts as lost if no end of it was logged, in µs since 1970."""
+    return fn.unix_micros("added_at") + (fn.col("ttl_s") + GRACE_S) * 1_000_000
 
 
 def _visited(nodes: Sequence[str]) -> Column:

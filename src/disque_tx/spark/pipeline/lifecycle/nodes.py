@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-_PAIR: Final = ["from_node", "to_node"]
+PAIR: Final = ["from_node", "to_node"]
 _STEPS: Final = ("exported", "imported", "delivered")
 
 
@@ -27,7 +27,7 @@ def flow(events: DataFrame) -> DataFrame:
         fn.when(out, fn.col("peer")).otherwise(fn.col("node")).alias("to_node"),
         *("queue", "kind"),
     )
-    return ways.groupBy(*_PAIR, "queue").agg(
+    return ways.groupBy(*PAIR, "queue").agg(
         fn.count_if(fn.col("kind") == "exported").alias("exported"),
         fn.count_if(fn.col("kind") == "imported").alias("imported"),
     )
@@ -37,17 +37,26 @@ def clocks(events: DataFrame, jobs: DataFrame) -> DataFrame:
     """Per pair of nodes: by how many ms the clock of ``to_node`` is ahead of that of
     ``from_node``, at least (``ahead_ms_min``) and at most (``ahead_ms_max``). Null: not known.
 
-    ``jobs``: what :func:`disque_tx.spark.pipeline.jobs.jobs` makes of the same events.
+    ``jobs``: what :func:`disque_tx.spark.pipeline.lifecycle.jobs.jobs` makes of the same events.
     """
+    return both_ways(bounds(events, jobs))
+
+
+def bounds(events: DataFrame, jobs: DataFrame) -> DataFrame:
+    """The same with ``ahead_ms_max`` only, where it is known."""
     ways = _ways(events)
     steps = _moved(ways).unionByName(_delivered_elsewhere(ways, jobs))
-    bounds = steps.groupBy(*_PAIR).agg(fn.min("step_ms").alias("ahead_ms_max"))
+    return steps.groupBy(*PAIR).agg(fn.min("step_ms").alias("ahead_ms_max"))
+
+
+def both_ways(bounds: DataFrame) -> DataFrame:
+    """What :func:`bounds` found, with the bounds of the opposite pairs."""
     back = bounds.select(
         fn.col("to_node").alias("from_node"),
         fn.col("from_node").alias("to_node"),
         (-fn.col("ahead_ms_max")).alias("ahead_ms_min"),
     )
-    return bounds.join(back, _PAIR, "full").select(*_PAIR, "ahead_ms_min", "ahead_ms_max")
+    return bounds.join(back, PAIR, "full").select(*PAIR, "ahead_ms_min", "ahead_ms_max")
 
 
 def _ways(events: DataFrame) -> DataFrame:
@@ -63,7 +72,7 @@ def _ways(events: DataFrame) -> DataFrame:
         fn.when(kind == "exported", peer).otherwise(node).alias("to_node"),
         *(fn.when(kind == name, at_us).alias(f"{name}_us") for name in _STEPS),
     )
-    return ways.groupBy("job_id", *_PAIR).agg(
+    return ways.groupBy("job_id", *PAIR).agg(
         fn.count("exported_us").alias("exports"),
         fn.count("imported_us").alias("imports"),
         *(fn.min(f"{name}_us").alias(f"{name}_us") for name in _STEPS),
@@ -74,7 +83,7 @@ def _moved(ways: DataFrame) -> DataFrame:
     """Exported, then imported. A job that moved twice between the same nodes is left out, because
     it is not known which events belong together."""
     once = ways.where("exports = 1 AND imports = 1")
-    return once.select(*_PAIR, _step_ms(fn.col("exported_us"), fn.col("imported_us")))
+    return once.select(*PAIR, _step_ms(fn.col("exported_us"), fn.col("imported_us")))
 
 
 def _delivered_elsewhere(ways: DataFrame, jobs: DataFrame) -> DataFrame:
@@ -85,7 +94,7 @@ def _delivered_elsewhere(ways: DataFrame, jobs: DataFrame) -> DataFrame:
         second, "job_id"
     )
     step_ms = _step_ms(fn.unix_micros("added_at"), fn.col("delivered_us"))
-    return both.where("from_node != to_node").select(*_PAIR, step_ms)
+    return both.where("from_node != to_node").select(*PAIR, step_ms)
 
 
 def _step_ms(first_us: Column, second_us: Column) -> Column:

@@ -1,6 +1,6 @@
-"""Figures of queues: over time, and in total.
+"""Figures of queues over time.
 
-Both are aggregated first where events are read and then by queue and window, so that a task sends
+They are aggregated first where events are read and then by queue and window, so that a task sends
 at most one row for each: a queue with most of the events costs no more than any other. Percentiles
 are Spark's ``approx_percentile``, whose sketches are merged in the same way.
 """
@@ -16,8 +16,8 @@ from pyspark.sql import functions as fn
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 #: A percentile is off by no more than 1/10,000 of the rank.
 _ACCURACY: Final = 10_000
-_SPANS: Final = ("wait_ms", "run_ms", "total_ms")
-_ENDS: Final = ("acked", "dead", "moved", "deleted", "evicted", "expired", "refused", "lost")
+SPANS: Final = ("wait_ms", "run_ms", "total_ms")
+KEY: Final = ["queue", "window"]
 #: Column → the kind of events that it counts.
 _COUNTED: Final = {
     "added": ("added",),
@@ -31,62 +31,38 @@ _COUNTED: Final = {
 
 
 def windows(events: DataFrame, jobs: DataFrame, window_s: int) -> DataFrame:
-    """A row per queue and window in which something happened there, with the backlog at its end.
+    """A row per queue and window in which something happened there.
 
-    ``jobs``: what :func:`disque_tx.spark.pipeline.jobs.jobs` makes of the same events.
+    ``jobs``: what :func:`disque_tx.spark.pipeline.lifecycle.jobs.jobs` makes of the same events.
     """
-    key = ["queue", "window"]
-    found = _from_events(events, window_s).join(_from_jobs(jobs, window_s), key, "full")
+    found = _from_events(events, window_s).join(_from_jobs(jobs, window_s), KEY, "full")
     counts = [*_COUNTED, "redelivered", "begun", "ended"]
     found = found.fillna(0, counts)
-    so_far = Window.partitionBy("queue").orderBy("window")
     return found.select(
-        *(*key, *counts),
+        *(*KEY, *counts),
         *(_rate(name, window_s) for name in ("added", "delivered", "acked")),
-        *(name for span in _SPANS for name in _names(span)),
-        fn.sum(fn.col("begun") - fn.col("ended")).over(so_far).alias("backlog"),
+        *(name for span in SPANS for name in names(span)),
     )
 
 
-def totals(jobs: DataFrame) -> DataFrame:
-    """A row per queue, over all of its jobs."""
-    count = fn.count("*").alias("jobs")
-    outcomes = [fn.count_if(fn.col("outcome") == name).alias(name) for name in (*_ENDS, "pending")]
-    found = (
-        jobs.where(fn.col("queue").isNotNull())
-        .groupBy("queue")
-        .agg(
-            *(count, *outcomes),
-            *(fn.sum(name).alias(name) for name in ("deliveries", "nacks", "retries", "moves")),
-            fn.count_if(fn.col("deliveries") > 1).alias("redelivered_jobs"),
-            fn.sum("size").alias("bytes"),
-            fn.min(fn.when(fn.col("retry_s") > 0, fn.col("retry_s"))).alias("retry_s_min"),
-            *map(_percentiles, _SPANS),
-        )
-    )
-    return _unpacked(found, _SPANS)
+def with_backlog(rows: DataFrame, before: Column | None = None) -> DataFrame:
+    """The same windows with the backlog at their ends. ``before``: that of the queue before the
+    first of its windows, if there were others."""
+    so_far = Window.partitionBy("queue").orderBy("window")
+    sums = fn.sum(fn.col("begun") - fn.col("ended")).over(so_far)
+    backlog = sums if before is None else sums + before
+    return rows.withColumn("backlog", backlog.cast("bigint"))
 
 
-def _from_events(events: DataFrame, window_s: int) -> DataFrame:
-    """Counts of events, and percentiles of waiting and running times."""
-    named = events.where("job_id IS NOT NULL AND queue != ''")
-    counts = [fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in _COUNTED.items()]
-    again = (fn.col("kind") == "delivered") & (
-        fn.col("nacks") + fn.col("additional_deliveries") > 0
-    )
-    # Only deliveries that ended with an acknowledgement count as run time.
-    run_ms = fn.when(fn.col("kind").isin("acked", "fast-acked"), fn.col("run_ms")).alias("run_ms")
-    timed = named.withColumns({"window": _window("time", window_s), "run_ms": run_ms})
-    found = timed.groupBy("queue", "window").agg(
-        *(*counts, fn.count_if(again).alias("redelivered")),
-        *(_percentiles("wait_ms"), _percentiles("run_ms")),
-    )
-    return _unpacked(found, ["wait_ms", "run_ms"])
+def keys(events: DataFrame, window_s: int) -> DataFrame:
+    """The queues and windows of these events."""
+    return _named(events).select("queue", window("time", window_s).alias("window"))
 
 
-def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
-    """How many jobs entered and left the backlog, and how long acknowledged ones took in all."""
-    moments = fn.array(
+def moments(jobs: DataFrame) -> DataFrame:
+    """When jobs entered and left the backlog: ``queue``, ``at``, ``begun`` and ``ended`` (0 or 1),
+    and for those that left it ``total_ms``."""
+    both = fn.array(
         fn.struct(
             fn.col("began_at").alias("at"), fn.lit(1).alias("begun"), fn.lit(0).alias("ended")
         ),
@@ -96,18 +72,40 @@ def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
     )
     total_ms = fn.when(fn.col("moment.ended") == 1, fn.col("total_ms")).alias("total_ms")
     named = jobs.where("queue IS NOT NULL")
-    steps = named.select("queue", fn.explode(moments).alias("moment"), "total_ms")
-    timed = steps.where("moment.at IS NOT NULL").select(
-        *("queue", "moment.begun", "moment.ended", total_ms),
-        _window("moment.at", window_s).alias("window"),
+    steps = named.select("queue", fn.explode(both).alias("moment"), "total_ms")
+    return steps.where("moment.at IS NOT NULL").select("queue", "moment.*", total_ms)
+
+
+def _from_events(events: DataFrame, window_s: int) -> DataFrame:
+    """Counts of events, and percentiles of waiting and running times."""
+    counts = [fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in _COUNTED.items()]
+    again = (fn.col("kind") == "delivered") & (
+        fn.col("nacks") + fn.col("additional_deliveries") > 0
     )
+    # Only deliveries that ended with an acknowledgement count as run time.
+    run_ms = fn.when(fn.col("kind").isin("acked", "fast-acked"), fn.col("run_ms")).alias("run_ms")
+    timed = _named(events).withColumns({"window": window("time", window_s), "run_ms": run_ms})
+    found = timed.groupBy("queue", "window").agg(
+        *(*counts, fn.count_if(again).alias("redelivered")),
+        *(_percentiles("wait_ms"), _percentiles("run_ms")),
+    )
+    return _unpacked(found, ["wait_ms", "run_ms"])
+
+
+def _named(events: DataFrame) -> DataFrame:
+    return events.where("job_id IS NOT NULL AND queue != ''")
+
+
+def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
+    """How many jobs entered and left the backlog, and how long acknowledged ones took in all."""
+    timed = moments(jobs).withColumn("window", window("at", window_s))
     found = timed.groupBy("queue", "window").agg(
         *(fn.sum("begun").alias("begun"), fn.sum("ended").alias("ended"), _percentiles("total_ms"))
     )
     return _unpacked(found, ["total_ms"])
 
 
-def _window(time: str, window_s: int) -> Column:
+def window(time: str, window_s: int) -> Column:
     """The begin of the window of a time."""
     seconds = fn.unix_seconds(time)
     return fn.timestamp_seconds(seconds - fn.pmod(seconds, fn.lit(window_s)))
@@ -122,16 +120,17 @@ def _percentiles(span: str) -> Column:
     return fn.approx_percentile(span, ranks, _ACCURACY).alias(f"{span}_percentiles")
 
 
-def _names(span: str) -> list[str]:
+def names(span: str) -> list[str]:
+    """The columns of the percentiles of a span."""
     stem = span.removesuffix("_ms")
     return [f"{stem}_{name}_ms" for name in PERCENTILES]
 
 
-def _unpacked(found: DataFrame, spans: list[str] | tuple[str, ...]) -> DataFrame:
+def _unpacked(found: DataFrame, spans: list[str]) -> DataFrame:
     """Percentiles as columns of their own."""
     columns = {
         name: fn.get(f"{span}_percentiles", fn.lit(at))
         for span in spans
-        for at, name in enumerate(_names(span))
+        for at, name in enumerate(names(span))
     }
     return found.withColumns(columns).drop(*(f"{span}_percentiles" for span in spans))

@@ -13,22 +13,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from time import time_ns
 from typing import Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Field, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from disque_tx.spark.errors import BadTable, Conflict
-from disque_tx.spark.paths import exists, files_below, opened
+from disque_tx.spark.paths import exists
 
 #: How a table says that this pipeline made it; the rest is what it contains.
 MAKER: Final = "disque-pipeline "
-#: Longer texts are left out of the statistics of a file.
-_STATISTIC_CHARACTERS_MAX: Final = 128
 #: Commits between two checkpoints, so that a table opens as fast after years.
 _CONFIGURATION: Final = {
     "delta.checkpointInterval": "20",
@@ -44,7 +42,8 @@ _Answer = TypeVar("_Answer")
 @attrs.frozen
 class DataFile:
     """A Parquet file. ``path``: below the folder of the table. ``partition``: column → value, as
-    text. ``statistics``: as the Delta protocol has them, in JSON."""
+    text. ``statistics``: as the Delta protocol has them, in JSON. ``spans``: column of times → the
+    earliest and the latest, in µs since 1970, as far as they were asked for and are known."""
 
     path: str
     size: int
@@ -52,6 +51,7 @@ class DataFile:
     rows: int
     partition: Mapping[str, str | None]
     statistics: str = "{}"
+    spans: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
 
 class DeltaLog:
@@ -105,6 +105,11 @@ class DeltaLog:
         return description.removeprefix(MAKER) if description.startswith(MAKER) else ""
 
     @property
+    def id(self) -> str:
+        """Which table it is, wherever it lies; one that is made again has another ID."""
+        return str(self._table.metadata().id)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns."""
         return pa.schema(self._table.schema().to_arrow())
@@ -123,10 +128,13 @@ class DeltaLog:
                     return found
         return None
 
-    def files(self) -> list[DataFile]:
-        """The files of the table."""
+    def files(self, *times: str) -> list[DataFile]:
+        """The files of the table. ``times``: columns whose spans are wanted."""
         actions = pa.table(self._table.get_add_actions(flatten=True))
         keys = [name for name in actions.column_names if name.startswith("partition.")]
+        ends = {time: (f"min.{time}", f"max.{time}") for time in times}
+        known = {time: pair for time, pair in ends.items() if pair[1] in actions.column_names}
+        bounds = [name for pair in known.values() for name in pair]
         return [
             DataFile(
                 path=row["path"],
@@ -134,9 +142,14 @@ class DeltaLog:
                 modified_ms=row["modification_time"],
                 rows=row["num_records"] or 0,
                 partition={key.partition(".")[2]: _text(row[key]) for key in keys},
+                spans={
+                    time: (_micros(row[least]), _micros(row[greatest]) + _CUT_US)
+                    for time, (least, greatest) in known.items()
+                    if row[least] is not None and row[greatest] is not None
+                },
             )
             for row in actions.select(
-                ["path", "size_bytes", "modification_time", "num_records", *keys]
+                ["path", "size_bytes", "modification_time", "num_records", *keys, *bounds]
             ).to_pylist()
         ]
 
@@ -157,10 +170,12 @@ class DeltaLog:
         notes: Mapping[str, Any] | None = None,
         replacing: pa.Schema | None = None,
         among: tuple[str, str] | None = None,
+        removing: Iterable[DataFile] = (),
     ) -> None:
         """Add files. ``numbers``: application → transaction number. ``notes``: kept with the
         commit. ``replacing``: the files take the place of all others, with these columns;
-        ``among``: only of those with this value of a partition.
+        ``among``: only of those with this value of a partition. ``removing``: files whose place the
+        new ones take, if they have the same columns.
 
         :raises Conflict: when another process committed one of the applications' transactions
             since this log was read.
@@ -176,9 +191,14 @@ class DeltaLog:
             )
             for file in files
         ]
+        now_ms = time_ns() // 1_000_000
+        removed = [
+            RemoveAction(file.path, True, now_ms, file.size, dict(file.partition))
+            for file in removing
+        ]
         self._committing(
             lambda: self._table.create_write_transaction(
-                list(actions),
+                [*actions, *removed],
                 "append" if replacing is None else "overwrite",
                 self.schema if replacing is None else replacing,
                 self._table.metadata().partition_columns,
@@ -271,58 +291,13 @@ def _properties(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> 
     )
 
 
+#: Statistics have times in ms, rounded down.
+_CUT_US: Final = 999
+
+
+def _micros(at: datetime) -> int:
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def written(root: str, folder: str) -> list[DataFile]:
-    """The Parquet files that Spark wrote to a folder of the table at ``root``, and what their
-    footers say about them."""
-    system, place = opened(root)
-    found = []
-    for name, info in files_below(f"{root}/{folder}"):
-        if not name.endswith(".parquet"):
-            continue
-        footer = pq.read_metadata(f"{place}/{folder}/{name}", filesystem=system)
-        if footer.num_rows:
-            parts = (part.partition("=") for part in name.split("/")[:-1])
-            found.append(
-                DataFile(
-                    path=f"{folder}/{name}",
-                    size=info.size,
-                    modified_ms=info.mtime_ns // 1_000_000,
-                    rows=footer.num_rows,
-                    partition={key: value for key, _, value in parts},
-                    statistics=_statistics(footer),
-                )
-            )
-    return found
-
-
-def _statistics(footer: Any) -> str:
-    """Rows, and for each column the least and greatest value, so that readers leave out files."""
-    least: dict[str, Any] = {}
-    greatest: dict[str, Any] = {}
-    for at in range(footer.num_columns):
-        groups = [footer.row_group(group).column(at) for group in range(footer.num_row_groups)]
-        name = groups[0].path_in_schema
-        known = [group.statistics for group in groups]
-        if "." in name or any(each is None or not each.has_min_max for each in known):
-            continue
-        low, high = min(each.min for each in known), max(each.max for each in known)
-        if _is_statistic(low) and _is_statistic(high):
-            least[name], greatest[name] = _plain(low), _plain(high)
-    return json.dumps(
-        {"numRecords": footer.num_rows, "minValues": least, "maxValues": greatest, "nullCount": {}}
-    )
-
-
-def _is_statistic(value: object) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _STATISTIC_CHARACTERS_MAX
-    return isinstance(value, int | datetime) and not isinstance(value, bool)
-
-
-def _plain(value: Any) -> Any:
-    """Times of this pipeline are UTC."""
-    return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable
 from disque_tx.spark.paths import files_below, opened, resolved
-from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog, written
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
+from disque_tx.spark.pipeline.tables.footers import written
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.pipeline.tables.table import (
     EVENTS,

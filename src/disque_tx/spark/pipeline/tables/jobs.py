@@ -22,7 +22,8 @@ from pyarrow import fs
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import opened
-from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog, written
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
+from disque_tx.spark.pipeline.tables.footers import written
 
 #: Some 140 MB in memory: a set of texts, as a batch must not cost more the more jobs are known.
 WINDOW_JOBS: Final = 1_000_000

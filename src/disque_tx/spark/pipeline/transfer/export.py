@@ -55,7 +55,9 @@ def export(
     """
     target = resolved(into)
     check_apart(target, [resolved(root) for path in paths for root in roots(path)])
-    output = Output(spark, target, EXPORTED, overwrite)
+    output = Output(spark, target, EXPORTED)
+    if not overwrite:
+        output.check_new("--overwrite")
     output.write(_read(spark, paths, "jobs"))
     exported = _counted(output.written(), _damages(spark, paths))
     output.publish()
