@@ -8,6 +8,7 @@ from pathlib import Path
 
 from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.lifecycle import results
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.outputs import Output
 from disque_tx.spark.pipeline.tables.table import EventTable
@@ -24,6 +25,7 @@ class UpdateTests(PipelineCase):
 
     def setUp(self) -> None:
         super().setUp()
+        self.patch(results, "WHOLE_BELOW", 0)
         self.out = str(self.folder / "out")
         self._batches = 0
 
@@ -96,7 +98,7 @@ class UpdateTests(PipelineCase):
             self.lifecycle(self.out),
         )
         late = Node("b")
-        late.log(601, "expired", job_id(0))
+        late.log(3700, "expired", job_id(0))
         self.ingest(late.events)
 
         self.assertIn(" 2 of 6 files of events were read", self.lifecycle(self.out))
@@ -117,5 +119,9 @@ class UpdateTests(PipelineCase):
             with self.assertRaises(OutputExists) as raised:
                 lifecycle(self.spark, table, self.out, window_s)
             self.assertIn("add --whole to replace them", str(raised.exception))
+        self.ingest(self.day(0).events[4:])
+        self.patch(results, "WHOLE_BELOW", 1_000_000)
+        said = self.lifecycle(self.out)
+        self.assertEqual("Computed from all events: there are few, so this is faster.", said)
         said = self.lifecycle(self.out, whole=True)
         self.assertEqual("Computed from all events: that was asked for.", said)
