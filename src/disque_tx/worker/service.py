@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from disque_tx.worker.base.context import Context, DeliveredJob, HeldJob, WorkerClient
 from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers, UnknownTask
 from disque_tx.worker.fetching import Fetcher, order_of
-from disque_tx.worker.remote.announcing import Identity
+from disque_tx.worker.remote.announcing import WorkerIdentity
 from disque_tx.worker.remote.presence import Presence
 from disque_tx.worker.running.processes import Processes
 from disque_tx.worker.running.running import Pool, Runner, RunnerCallbacks
@@ -141,7 +141,7 @@ class Worker(Service):
         processes = Processes(reactor, environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
         routes = self._routes
-        who = Identity(
+        who = WorkerIdentity(
             f"{random.getrandbits(64):016x}", self.worker_name, socket.gethostname(), os.getpid(),
             self._slots, routes.queues, routes.tasks(), remote_control,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from disque_tx import __version__
 from disque_tx.client import Job
 from disque_tx.worker import Context, Worker
 from disque_tx.worker.base.context import HeldJob
-from disque_tx.worker.remote.announcing import TEXT_BYTES_MAX, Identity, description
+from disque_tx.worker.remote.announcing import TEXT_BYTES_MAX, WorkerIdentity, description
 from disque_tx.worker.remote.commands import COMMANDS, control_queue, read
 from disque_tx.worker.remote.hour import LastHour
 from tests.logged import warnings
@@ -99,7 +99,7 @@ class AnnouncingTests(RemoteCase):
             one.context.progress(0.123, "ü" * 128)
             held.append((one, 1e9))
         names = ["\U0001f600" * 200] * 500
-        who = Identity("0" * 16, "w" * 500, "h" * 500, 1 << 30, 10_000, names, names, True)
+        who = WorkerIdentity("0" * 16, "w" * 500, "h" * 500, 1 << 30, 10_000, names, names, True)
         text = description(who, "stopping", 10_000, held, 10**9, 10**9)
         self.assertLessEqual(len(text), TEXT_BYTES_MAX)
         said = json.loads(text)

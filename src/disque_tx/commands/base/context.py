@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from disque_tx.commands.base.actions import Actions
 from disque_tx.commands.base.announcements import Announcements
 from disque_tx.commands.base.control import Control
-from disque_tx.commands.base.endings import Endings
+from disque_tx.commands.base.endings import AwaitedEndings
 from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.commands.base.slowlog import SlowLog
 from disque_tx.commands.base.stats import Stats
@@ -142,7 +142,7 @@ class Server:
         self.stats = Stats()
         self.slowlog = SlowLog()
         self.actions = Actions()
-        self.endings = Endings(node)
+        self.endings = AwaitedEndings(node)
         self.announced = Announcements()
         self.latency = latency or LatencyMonitor()
 

@@ -30,7 +30,7 @@ class AwaitedEnding:
         self.asked_ms: i64 = client.created_ms
 
 
-class Endings:
+class AwaitedEndings:
     """Of one node. The answer is kept for :data:`FORGOTTEN_MS` after the last question."""
 
     def __init__(self, node: Node) -> None:

@@ -61,7 +61,7 @@ class WorkerClient(Protocol):
 
 
 @attrs.frozen
-class Report:
+class ProgressReport:
     """How far a job is: ``fraction`` of the work, from 0 to 1, and a ``note``."""
 
     fraction: float
@@ -83,7 +83,7 @@ class Context:
         self.job = job
         self.worker = worker
         self.lease_lost = False
-        self.reported: Report | None = None
+        self.reported: ProgressReport | None = None
 
     def __repr__(self) -> str:
         return f"<Context {self.id} of queue {self.queue!r}, attempt {self.attempt}>"
@@ -112,7 +112,7 @@ class Context:
         :raises ValueError: the fraction or the note is not valid.
         """
         progress_words(fraction, note)
-        self.reported = Report(float(fraction), note)
+        self.reported = ProgressReport(float(fraction), note)
 
     @property
     def attempt(self) -> int:
@@ -157,7 +157,7 @@ class HeldJob:
         self.timer: IDelayedCall | None = None
         self.heartbeat: Deferred[None] | None = None
         self.sent_s: float | None = None
-        self.told: Report | None = None
+        self.told: ProgressReport | None = None
         self.reply: str | None = None
         self.reason: str | None = None
 

@@ -33,7 +33,7 @@ _log = Logger()
 
 
 @attrs.frozen
-class Identity:
+class WorkerIdentity:
     """What does not change while a worker runs. ``control``: it takes commands."""
 
     id: str
@@ -47,7 +47,7 @@ class Identity:
 
 
 def description(
-    who: Identity,
+    who: WorkerIdentity,
     state: str,
     held: int,
     running: Iterable[tuple[HeldJob, float]],

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from disque_tx.worker.base.context import HeldJob, WorkerClient
 from disque_tx.worker.base.status import StatusReporter
-from disque_tx.worker.remote.announcing import Announcer, Identity, description
+from disque_tx.worker.remote.announcing import Announcer, WorkerIdentity, description
 from disque_tx.worker.remote.commands import STOP, STOP_TAKING, TAKE, CommandReader
 from disque_tx.worker.remote.hour import LastHour
 
@@ -19,7 +19,7 @@ IDLE: Final = "idle"
 STOPPING: Final = "stopping"
 
 
-class Fetching(Protocol):
+class FetchControl(Protocol):
     """What fetches the jobs of the worker."""
 
     def fetch_more(self) -> object:
@@ -40,10 +40,10 @@ class Presence:
         self,
         client: WorkerClient,
         clock: Any,
-        who: Identity,
+        who: WorkerIdentity,
         held: Collection[HeldJob],
         running: Callable[[], Iterable[tuple[HeldJob, float]]],
-        fetching: Fetching,
+        fetching: FetchControl,
     ) -> None:
         self.state = TAKING
         self._clock = clock

@@ -19,7 +19,7 @@ from threading import Lock, Timer
 from typing import Any, BinaryIO, Final
 
 from disque_tx.client import Job
-from disque_tx.worker.base.context import Context, Report, current
+from disque_tx.worker.base.context import Context, ProgressReport, current
 from disque_tx.worker.running.runs import JobFailure
 from disque_tx.worker.tasks.handlers import Handler, HandlerCall, HandlerKind
 from disque_tx.worker.tasks.tasks import Task
@@ -68,7 +68,7 @@ class ProcessContext(Context):
                 self._timer.daemon = True
                 self._timer.start()
 
-    def _after(self, sent: Report) -> None:
+    def _after(self, sent: ProgressReport) -> None:
         with self._lock:
             self._timer = None
             if self.reported is not sent and not self._over:

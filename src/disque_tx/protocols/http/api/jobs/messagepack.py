@@ -47,14 +47,14 @@ def unpacked(data: bytes) -> Any:
 
     :raises ValueError: these bytes are not one value of MessagePack, or it is beyond the limits.
     """
-    reader = _Reader(data)
+    reader = _Unpacker(data)
     value = reader.value(0)
     if reader.at != len(data):
         raise ValueError("There is something behind the value.")
     return value
 
 
-class _Reader:
+class _Unpacker:
     """``at``: the next byte."""
 
     def __init__(self, data: bytes) -> None:
