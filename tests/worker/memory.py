@@ -164,6 +164,7 @@ class MemoryClient:
         self,
         *queues: str,
         match: Sequence[str] = (),
+        except_: str | Sequence[str] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,
@@ -174,7 +175,8 @@ class MemoryClient:
             self.calls.append(("GETJOB", self.clock.seconds(), match))
             return fail(Refused("GETJOB", NODE, "ERR", "syntax error"))
         if match:
-            queues += tuple(self._matching(match))
+            excepted = [except_] if isinstance(except_, str) else except_
+            queues += tuple(self._matching(match, excepted))
         error = self.broken("GETJOB")
         self.calls.append(("GETJOB", self.clock.seconds(), queues))
         if error is not None:
@@ -301,12 +303,16 @@ class MemoryClient:
                     jobs.append(MemoryTaken(self, job))
         return jobs
 
-    def _matching(self, patterns: Sequence[str]) -> list[str]:
+    def _matching(self, patterns: Sequence[str], excepted: Sequence[str]) -> list[str]:
         """The queues that match; the one with the fewest jobs in flight comes first."""
+
+        def one_of(globs: Sequence[str], queue: str) -> bool:
+            return any(glob_match(pattern.encode(), queue.encode()) for pattern in globs)
+
         in_flight: dict[str, int] = {}
         for stored in self.jobs.values():
             queue = stored.job.queue
-            if any(glob_match(pattern.encode(), queue.encode()) for pattern in patterns):
+            if one_of(patterns, queue) and not one_of(excepted, queue):
                 in_flight[queue] = in_flight.get(queue, 0) + (stored.state == "active")
         return sorted(in_flight, key=lambda queue: in_flight[queue])
 

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.base.errors import BadHandlers
 from disque_tx.worker.fetching import Fair, Order, Priority, fetch
+from disque_tx.worker.remote.commands import control_queue
 from disque_tx.worker.tasks.routes import RouteTable, routes_of
 from tests.worker.memory import MemoryClient, lost
 
@@ -93,6 +94,13 @@ class SharedTests(SynchronousTestCase):
         ):
             self.put("mail:a", "mail:b", "other")
             self.assertEqual({"mail:a", "mail:b"}, set(self.fetched(order)))
+
+    def test_commands_of_others(self) -> None:
+        """A pattern for all queues leaves the commands to other workers alone."""
+        self.put("mail", control_queue("6f1c07bd7d3b2a55"))
+        for order in (Fair(["*"]), Priority(["mail", "*"])):
+            self.put("mail")
+            self.assertEqual({"mail"}, set(self.fetched(order)))
 
     def test_names_are_names(self) -> None:
         """The name of a queue brings no jobs of others, whatever characters it has."""

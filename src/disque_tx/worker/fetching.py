@@ -25,6 +25,7 @@ from disque_tx.client.requests.encoding import encoded
 from disque_tx.text.globs import escaped
 from disque_tx.worker.base.context import DeliveredJob, WorkerClient
 from disque_tx.worker.base.errors import BadHandlers
+from disque_tx.worker.remote.commands import CONTROL_QUEUES
 from disque_tx.worker.tasks.policy import Backoff
 from disque_tx.worker.tasks.routes import is_pattern
 
@@ -130,7 +131,7 @@ def _taking(client: WorkerClient, queues: Sequence[str], **options: Any) -> Defe
     if len(names) == len(queues):
         return client.take(*names, **options)
     patterns = tuple(dict.fromkeys(filter(is_pattern, queues)))
-    return client.take(*names, match=patterns, **options)
+    return client.take(*names, match=patterns, except_=CONTROL_QUEUES, **options)
 
 
 async def fetch(client: WorkerClient, order: Order, count: int) -> list[DeliveredJob]:
@@ -139,7 +140,8 @@ async def fetch(client: WorkerClient, order: Order, count: int) -> list[Delivere
     shared = order.shared()
     if shared:
         try:
-            found: list[DeliveredJob] = await client.take(match=shared, count=count)
+            taken = client.take(match=shared, except_=CONTROL_QUEUES, count=count)
+            found: list[DeliveredJob] = await taken
         except Refused as error:
             if error.text != _UNKNOWN:
                 raise

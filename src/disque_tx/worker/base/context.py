@@ -37,6 +37,7 @@ class WorkerClient(Protocol):
         self,
         *queues: str,
         match: Sequence[str] = (),
+        except_: str | Sequence[str] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,

@@ -24,6 +24,8 @@ STOP: Final = "stop"
 COMMANDS: Final = (STOP_TAKING, TAKE, STOP)
 #: How the name of the queue begins; the ID of the worker follows.
 CONTROL_PREFIX: Final = "worker-control:"
+#: All these queues: a worker whose pattern matches them leaves the commands to others alone.
+CONTROL_QUEUES: Final = f"{CONTROL_PREFIX}*"
 _BODY_BYTES_MAX: Final = 1_024
 _BY_CHARACTERS_MAX: Final = 160
 _PAUSE_S: Final = 2.0
