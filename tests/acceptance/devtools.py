@@ -178,7 +178,12 @@ class Browser:
         self.click_at(f"({_FIND})({json.dumps(label)}, {json.dumps(within)})", label)
 
     def click_at(self, program: str, what: str) -> None:
-        """Click the element that an expression finds."""
+        """Click the element that an expression finds; again, as a person would, if the page moved
+        it away from the mouse meanwhile."""
+        self.until(lambda: self._clicked(program, what), f"{what} is clicked")
+
+    def _clicked(self, program: str, what: str) -> bool:
+        """Click once; whether that arrived at the element."""
         before: Any = None
 
         def place() -> Any:
@@ -188,7 +193,10 @@ class Browser:
                 " const r = e.getBoundingClientRect(); if (!r.width) return null;"
                 " const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];"
                 " const top = document.elementFromPoint(x, y);"
-                " return top && e.contains(top) ? [x, y] : null;})()",
+                " if (!top || !e.contains(top)) return null;"
+                " window.arrived = false; const note = () => { window.arrived = true; };"
+                " e.addEventListener('click', note, {capture: true, once: true});"
+                " return [x, y];})()",
                 f"{what} can be clicked",
             )
 
@@ -200,6 +208,8 @@ class Browser:
                 "Input.dispatchMouseEvent", type=kind, x=now[0], y=now[1],
                 button="left" if pressed else "none", clickCount=int(pressed),
             )  # fmt: skip
+        # Another document, which the click led to, knows nothing of it.
+        return self._now("window.arrived") is not False
 
     def type(self, text: str) -> None:
         """Type into the element with the focus."""

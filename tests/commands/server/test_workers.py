@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from disque_tx.commands.base import announcements
+from disque_tx.commands.base.announcements import ANNOUNCED_MAX
 from disque_tx.commands.base.readonly import check_reader
 from disque_tx.commands.server.clients import client
 from disque_tx.commands.server.workers import workers_question
@@ -82,17 +82,16 @@ class AnnounceTests(DeskCase):
         wants."""
         line = b"ERR CLIENT ANNOUNCE takes 4096 bytes at most"
         self.assert_refused(line, client, b"CLIENT", b"ANNOUNCE", b"x" * 4_097)
-        self.patch(announcements, "ANNOUNCED_MAX", 40)
-        many = [self.connect(b"a:%d" % number) for number in range(41)]
-        for one in many[:40]:
+        many = [self.connect(b"a:%d" % number) for number in range(ANNOUNCED_MAX + 1)]
+        for one in many[:-1]:
             self.announce(one, b"x" * 4_096)
-        self.client = many[40]
+        self.client = many[-1]
         line = b"ERR Too many clients have announced something"
         self.assert_refused(line, client, b"CLIENT", b"ANNOUNCE", b"x")
-        self.assertEqual((32, 40), (len(self.rows()), self.total))
+        self.assertEqual((32, ANNOUNCED_MAX), (len(self.rows()), self.total))
         self.leave(many[0])
         self.pass_ms(60_001)
-        self.announce(many[40], b"x")
+        self.announce(many[-1], b"x")
         for words in ((b"-1", b"1"), (b"0", b"0"), (b"0", b"501"), (b"0", b"x")):
             self.assert_refused(b"ERR syntax error", workers_question, b"WORKERS", *words)
 
