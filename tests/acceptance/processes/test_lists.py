@@ -39,7 +39,7 @@ class OneJobTests(HttpGroupCase):
         self.processes.start()
         for _ in range(4):
             path = self.path_of_new()
-            # Connections go to one process after the other, and the next two would to the same ones.
+            # Connections go to one process after the other: the next one to the other than before.
             self.fetch(f"{_V1}/counts/q")
             with ThreadPoolExecutor(1) as pool:
                 waiting = pool.submit(self.fetch, f"{path}/wait?wait_ms=60000")
