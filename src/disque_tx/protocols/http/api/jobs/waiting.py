@@ -35,27 +35,29 @@ async def wait(exchange: Exchange) -> dict[str, Any]:
 
 async def _elsewhere(exchange: Exchange, job_id: bytes, wait_s: float, error: CommandError) -> Any:
     """The reply of a node that has the job, while this one has not; None when the time is over.
-    Raises ``error`` if no node has it, and ``Problem`` if it may be at one that does not answer."""
+    Nodes that do not answer, because they are paused or started again, are waited for. Raises
+    ``error`` if no node has it, and ``Problem`` if it may be at one that did not answer in time."""
     reactor = exchange.host.reactor
     end_s = reactor.seconds() + wait_s
     node = b""
     while True:
         if not node:
             (nodes,), asked = await known_by(exchange, CLUSTER, [job_id])
-            if not nodes and asked.missing:
-                raise Problem(
-                    503, "TRYLATER",
-                    "No node that answers knows the job, but one does not answer at present.",
-                )  # fmt: skip
-            if not nodes:
+            if not nodes and not asked.missing:
                 raise error
-            node = nodes[0]
-        answers = (await ask(exchange, node, b"ENDED", job_id)).answers
-        if answers.get(node) is not None:
-            return answers[node]
-        if node not in answers:
-            node = b""  # another one may have a copy
+            node = nodes[0] if nodes else b""
+        if node:
+            answers = (await ask(exchange, node, b"ENDED", job_id)).answers
+            if answers.get(node) is not None:
+                return answers[node]
+            if node not in answers:
+                node = b""  # another one may have a copy
         left_s = end_s - reactor.seconds()
+        if left_s <= 0 and not node:
+            raise Problem(
+                503, "TRYLATER",
+                "No node that answers knows the job, but one does not answer at present.",
+            )  # fmt: skip
         if left_s <= 0:
             return None
         await deferLater(reactor, min(_PAUSE_S, left_s), lambda: None)
