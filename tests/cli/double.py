@@ -88,9 +88,3 @@ def _text(answer: bytes) -> bytes:
 
 def _string(data: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(data), data)
-
-
-def unused_port() -> int:
-    """A TCP port on which no server listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

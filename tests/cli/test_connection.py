@@ -11,7 +11,8 @@ from disque_tx.cli.connection import (
     ServerUnreachable,
     explained,
 )
-from tests.cli.double import CLOSE, ScriptedServer, unused_port
+from tests.acceptance.daemon import free_port
+from tests.cli.double import CLOSE, ScriptedServer
 
 
 class AddressTests(SynchronousTestCase):
@@ -94,7 +95,7 @@ class ConnectionTests(SynchronousTestCase):
 
     def test_connection_refused(self) -> None:
         """The error names the address and the reason."""
-        port = unused_port()
+        port = free_port()
         error = self.assertRaises(
             ServerUnreachable, ServerConnection, ServerAddress("127.0.0.1", port)
         )

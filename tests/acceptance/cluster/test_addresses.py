@@ -7,7 +7,7 @@ import socket
 from tests.acceptance.cluster.fleet import sees
 from tests.acceptance.cluster.node import Node
 from tests.acceptance.cluster.proxy import Proxy
-from tests.acceptance.daemon import DaemonTestCase, wait_for
+from tests.acceptance.daemon import DaemonTestCase, free_port, wait_for
 
 
 class PairTestCase(DaemonTestCase):
@@ -86,7 +86,7 @@ class AddressTests(PairTestCase):
     def test_bus_port(self) -> None:
         """The bus may use another port, which MEET can give; it survives a restart."""
         one = self.node()
-        port = one.port + 10_001
+        port = free_port()
         other = self.node(f"cluster-bus-port {port}")
         self.join(one, other, other.ip, other.port, port)
         one.kill()

@@ -15,7 +15,8 @@ from disque_tx import __version__
 from disque_tx.cli.connection import encode
 from disque_tx.cli.options import parse
 from disque_tx.cli.programs.client import _style, main
-from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer, unused_port
+from tests.acceptance.daemon import free_port
+from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer
 from tests.cli.program import run
 
 
@@ -157,7 +158,7 @@ class ClientTests(SynchronousTestCase):
 
     def test_connection_refused(self) -> None:
         """Without a server, the error names the address, with status 1."""
-        port = unused_port()
+        port = free_port()
         result = run("disque_tx.cli.programs.client", "-p", str(port), "PING")
         self.assertEqual(1, result.returncode)
         text = f"Could not connect to Disque at 127.0.0.1:{port}: Connection refused\n"

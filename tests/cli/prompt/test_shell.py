@@ -11,7 +11,8 @@ from disque_tx.cli.connection import ServerAddress, ServerConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.prompt.shell import Quit, Shell
-from tests.cli.double import CLOSE, ScriptedServer, unused_port
+from tests.acceptance.daemon import free_port
+from tests.cli.double import CLOSE, ScriptedServer
 
 
 class ShellTests(SynchronousTestCase):
@@ -44,7 +45,7 @@ class ShellTests(SynchronousTestCase):
 
     def test_server_is_down(self) -> None:
         """Without a server the shell continues and prints why the command failed."""
-        shell = self.shell_at(ServerAddress("127.0.0.1", unused_port()))
+        shell = self.shell_at(ServerAddress("127.0.0.1", free_port()))
         shell.greet()
         shell.execute(b"PING")
         self.assertEqual(2, self.err.getvalue().count("Could not connect to Disque at 127.0.0.1"))

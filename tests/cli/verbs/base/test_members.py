@@ -9,7 +9,8 @@ from disque_tx.cli.options import parse
 from disque_tx.cli.verbs.base.members import Members, NobodyAnswers, listed
 from disque_tx.cli.verbs.base.survey import place
 from disque_tx.client.values import ClusterNode, Hello, NodeInfo
-from tests.cli.double import ScriptedServer, unused_port
+from tests.acceptance.daemon import free_port
+from tests.cli.double import ScriptedServer
 
 _HELLO = b"*3\r\n:1\r\n$1\r\na\r\n*4\r\n$1\r\na\r\n$0\r\n\r\n$4\r\n7711\r\n$1\r\n1\r\n"
 
@@ -27,7 +28,7 @@ class MembersTests(SynchronousTestCase):
         """Replies of reachable nodes are returned; for the others, the reason is reported."""
         server = ScriptedServer(_HELLO, b"+PONG\r\n")
         self.addCleanup(server.stop)
-        here, dead, odd = str(server.address), f"127.0.0.1:{unused_port()}", "no address:x"
+        here, dead, odd = str(server.address), f"127.0.0.1:{free_port()}", "no address:x"
         found = self.members().ask((here, dead, odd), lambda node: node.ping())
         self.assertEqual({here: "PONG"}, found.of)
         self.assertIn("refused", found.silent[dead])
@@ -35,7 +36,7 @@ class MembersTests(SynchronousTestCase):
 
     def test_no_node_answers(self) -> None:
         """When no node answers, the error contains the reason for each."""
-        address = f"127.0.0.1:{unused_port()}"
+        address = f"127.0.0.1:{free_port()}"
         members = self.members()
         error = self.assertRaises(NobodyAnswers, members.ask, [address], lambda node: node.ping())
         self.assertIn(address, str(error))
