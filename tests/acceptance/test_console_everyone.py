@@ -139,6 +139,26 @@ class ListTests(PageCase):
         self.page.wait(f"document.querySelector('h1').innerText === '{second}'")
 
 
+class MouseTests(PageCase):
+    """The mouse, while the page shows what is new."""
+
+    def test_links_stay(self) -> None:
+        """A link is the same element after a refresh, on every page: a click that begins before it
+        and ends after it opens the link."""
+        self.node.client().call("NOTE", "deployed 1")
+        letters = self.api("GET", "queues/mail/dead-letters")["reasons"][0]["letters"]
+        jobs = (f"jobs/{quote(letters[0]['id'], safe='')}", f"jobs/{quote(self.job, safe='')}")
+        for place, text in (*PAGES, (jobs[0], "Drop…"), (jobs[1], "2026-1107")):
+            self.load(place, text, "Live, every")
+            self.page.run("window.before = [...document.querySelectorAll('main a[href]')]; null")
+            self.page.press("p")
+            self.page.wait_for_text("Updates stopped")
+            self.page.press("p")
+            self.page.wait_for_text("Live, every")
+            gone = "before.filter((one) => !one.isConnected).map((one) => one.outerHTML)"
+            self.assertEqual([], self.page.run(gone), place)
+
+
 class PhoneTests(PageCase):
     """A phone of 360 pixels."""
 

@@ -2,7 +2,7 @@
 
 import { at, get, key, plain, post, scoped, where } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
-import { button, card, empty, h, put } from "/console/dom.js";
+import { button, card, empty, h, put, renew } from "/console/dom.js";
 import { count, distance, many, moment } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 import { undoable } from "/console/undo.js";
@@ -67,7 +67,7 @@ export function letters(app, name) {
   }
 
   function some(cell, row) {
-    cell.replaceChildren(...row.letters.slice(0, 2).flatMap((one) => [link(one.job_id ?? one.id, `#/jobs/${key(one.url)}`, "The letter that holds the job"), h("br")]).slice(0, -1));
+    renew(cell, ...row.letters.slice(0, 2).flatMap((one) => [link(one.job_id ?? one.id, `#/jobs/${key(one.url)}`, "The letter that holds the job"), h("br")]).slice(0, -1));
   }
 
   function last(cell, row) {

@@ -28,6 +28,31 @@ export function put(element, text) {
   if (element.textContent !== value) element.textContent = value;
 }
 
+/**
+ * Give an element other children, and keep those that are still right: a link under the mouse, the focus and a selected text stay. For elements
+ * without handlers, because an element that is kept has the handlers that it had.
+ */
+export function renew(element, ...children) {
+  match(element, [...fill(element.cloneNode(false), {}, children).childNodes]);
+}
+
+function match(element, wanted) {
+  wanted.forEach((node, at) => {
+    const kept = element.childNodes[at];
+    if (!kept) element.append(node);
+    else if (kept.isEqualNode(node)) return;
+    // A link to another place is another link: a click that has begun does not go there.
+    else if (kept.nodeName !== node.nodeName || kept.getAttribute?.("href") !== node.getAttribute?.("href")) kept.replaceWith(node);
+    else if (kept.nodeType === Node.TEXT_NODE) kept.data = node.data;
+    else {
+      for (const { name } of [...kept.attributes]) if (!node.hasAttribute(name)) kept.removeAttribute(name);
+      for (const { name, value } of node.attributes) kept.setAttribute(name, value);
+      match(kept, [...node.childNodes]);
+    }
+  });
+  while (element.childNodes.length > wanted.length) element.lastChild.remove();
+}
+
 /** What is shown in place of an empty list. `hint`: what to do next; `example`: a command. */
 export function empty(title, hint, example) {
   return h("div", { class: "empty" }, h("b", {}, title), hint, example && h("div", {}, h("code", {}, example)));

@@ -1,6 +1,6 @@
 // What is wrong now: each with where, since when, and what to do.
 
-import { h } from "/console/dom.js";
+import { h, renew } from "/console/dom.js";
 import { distance, many, moment } from "/console/format.js";
 
 const SHOWN = 8;
@@ -23,16 +23,11 @@ export class Findings {
     this.list = h("ol", { class: "findings" });
     this.well = h("p", { class: "well", hidden: true }, "All is well.");
     this.node = h("section", { class: "card", "aria-label": "What is wrong now" }, this.well, this.list);
-    this.made = "";
   }
 
   show(findings) {
-    // Only what differs is made anew: a link must not move away under the mouse.
-    const made = JSON.stringify(findings);
-    if (made === this.made) return;
-    this.made = made;
     this.well.hidden = findings.length > 0;
     const more = findings.length - SHOWN;
-    this.list.replaceChildren(...findings.slice(0, SHOWN).map(line), ...(more > 0 ? [h("li", { class: "soft" }, `and ${many(more, "more finding")}: disque doctor lists all of them`)] : []));
+    renew(this.list, ...findings.slice(0, SHOWN).map(line), ...(more > 0 ? [h("li", { class: "soft" }, `and ${many(more, "more finding")}: disque doctor lists all of them`)] : []));
   }
 }

@@ -3,7 +3,7 @@
 import { get, scoped } from "/console/api.js";
 import { BYTES, LineChart, SECONDS } from "/console/charts.js";
 import { name } from "/console/cluster.js";
-import { h, segments } from "/console/dom.js";
+import { h, renew, segments } from "/console/dom.js";
 import { bytes, distance, duration, moment, real } from "/console/format.js";
 
 const SPANS = [["15m", "15 min"], ["1h", "1 h"], ["24h", "24 h"], ["14d", "14 d"]];
@@ -58,7 +58,7 @@ export class History {
     set(this.waits, seconds(samples.oldest_ms), seconds(samples.wait_p99_ms), seconds(samples.wait_p50_ms));
     if (this.memory) set(this.memory, samples.memory_bytes);
     this.list.hidden = !marks.length;
-    this.marks.replaceChildren(...marks.slice(-LISTED).reverse().map(line));
+    renew(this.marks, ...marks.slice(-LISTED).reverse().map(line));
   }
 
   end() {

@@ -4,7 +4,7 @@ import { at, get, plain, post, query, remove, scope, scoped, segment } from "/co
 import { known as cluster, name as nodeName } from "/console/cluster.js";
 import { Call } from "/console/call.js";
 import { confirm } from "/console/dialog.js";
-import { button, card, empty, h, put, segments } from "/console/dom.js";
+import { button, card, empty, h, put, renew, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
 import { progress } from "/console/progress.js";
 import { link } from "/console/table.js";
@@ -190,7 +190,7 @@ export default function job(app, id) {
       ["Returned by workers", many(values.nacks, "time")],
       ["Delivered again", many(values.additional_deliveries, "time")],
     ];
-    facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    renew(facts, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   }
 
   function life(values) {
@@ -210,7 +210,7 @@ export default function job(app, id) {
     }
     if (values.next_requeue_within > 0 && values.state === "active") points.push([Date.now() + values.next_requeue_within, "Queued again unless acknowledged", "later"]);
     if (values.state !== "acked") points.push([Date.now() + values.ttl * 1000, "Expires", "later"]);
-    line.replaceChildren(...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
+    renew(line, ...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
     const elsewhere = shown?.node && shown.node !== cluster.me;
     const logged = !past ? "" : past.log ? (past.complete ? "The past is from the event log." : "Only the newest part of the event log was looked at.") : "The event log is off: what happened before is not known.";
     put(note, elsewhere ? `The job is at another node, ${nodeName(shown.node)}: events are shown there.` : `${logged} ${stream}`.trim());

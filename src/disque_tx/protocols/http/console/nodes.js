@@ -2,7 +2,7 @@
 
 import { at, get } from "/console/api.js";
 import { address, consoles, known } from "/console/cluster.js";
-import { card, h, put, s } from "/console/dom.js";
+import { card, h, put, renew, s } from "/console/dom.js";
 import { bytes, count, distance, many } from "/console/format.js";
 import { Table } from "/console/table.js";
 
@@ -53,7 +53,7 @@ function draw(svg, nodes) {
     others.length <= 24 && s("text", { x, y: label(y, mine) }, address(node)),
     others.length <= 24 && s("text", { class: "sub", x, y: label(y, mine) + 15 }, `${short(node.id)}, ${state(node)[0]}`));
   const dots = others.map((node, at) => dot(node, ...place(at), false));
-  svg.replaceChildren(...(arrow ? [arrow] : []), ...lines, ...lacks, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
+  renew(svg, ...(arrow ? [arrow] : []), ...lines, ...lacks, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
 }
 
 /** What a node says of itself; empty where it does not answer. */
@@ -65,7 +65,7 @@ function figure(node, show) {
 /** A link to the console of another node. */
 function open(cell, node) {
   const url = node.id === known.me ? undefined : consoles(node.id)[0];
-  if (cell.firstChild?.href !== (url && `${url}/#/nodes`)) cell.replaceChildren(...(url ? [h("a", { href: `${url}/#/nodes` }, "open")] : []));
+  renew(cell, url && h("a", { href: `${url}/#/nodes` }, "open"));
 }
 
 export default function nodes() {
@@ -76,7 +76,7 @@ export default function nodes() {
     { title: "Address", text: address },
     { title: "State", fill: (cell, node) => {
       const [text, kind] = state(node);
-      if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
+      renew(cell, h("span", { class: `badge ${kind}` }, text));
     } },
     { title: "Not reached by", text: (node) => node.unreached_by.map(short).join(", ") },
     { title: "Queued (jobs)", num: true, minor: true, text: (node) => figure(node, (row) => count(row.queued)) },

@@ -2,7 +2,7 @@
 
 import { at, counted, get, key, post, query, remove, segment } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
-import { button, card, empty, h, put } from "/console/dom.js";
+import { button, card, empty, h, put, renew } from "/console/dom.js";
 import { count, distance, moment, momentIn } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
@@ -11,8 +11,8 @@ const MOST = 1000;
 export default function schedules(app) {
   const table = new Table("Recurring jobs", [
     { title: "Name", class: "name", text: (row) => row.name },
-    { title: "When", fill: (cell, row) => cell.replaceChildren(h("code", {}, row.when), " ", h("span", { class: "unit" }, row.zone)) },
-    { title: "Queue", class: "name", fill: (cell, row) => cell.replaceChildren(link(row.queue, `#/queues/${segment(row.queue)}`)) },
+    { title: "When", fill: (cell, row) => renew(cell, h("code", {}, row.when), " ", h("span", { class: "unit" }, row.zone)) },
+    { title: "Queue", class: "name", fill: (cell, row) => renew(cell, link(row.queue, `#/queues/${segment(row.queue)}`)) },
     { title: "Next", fill: (cell, row) => time(cell, row, row.paused ? null : row.next_s[0], "") },
     { title: "Last", fill: (cell, row) => time(cell, row, row.last_s, "never") },
     { title: "State", fill: state },
@@ -44,7 +44,7 @@ export default function schedules(app) {
     const [text, kind] = row.error ? [row.error, "bad"] : row.paused ? ["paused", "warn"] : ["active", "good"];
     // An error may be long: it is shown whole below the word, and takes no room from the buttons.
     const word = row.error ? "failed" : text;
-    if (cell.textContent !== word + row.error) cell.replaceChildren(h("span", { class: `badge ${kind}` }, word), h("div", { class: "error bad" }, row.error));
+    renew(cell, h("span", { class: `badge ${kind}` }, word), h("div", { class: "error bad" }, row.error));
   }
 
   function actions(cell, row, isNew) {

@@ -3,7 +3,7 @@
 import { at, get, post, scoped, segment } from "/console/api.js";
 import { name as nodeName } from "/console/cluster.js";
 import { confirm } from "/console/dialog.js";
-import { button, card, empty, h, put } from "/console/dom.js";
+import { button, card, empty, h, put, renew } from "/console/dom.js";
 import { count, duration, many } from "/console/format.js";
 import { progress } from "/console/progress.js";
 import { link, Table } from "/console/table.js";
@@ -38,14 +38,11 @@ function state(row) {
   return STATES[row.state];
 }
 
-/** What a worker works on. Elements stay as they are while nothing is new. */
+/** What a worker works on. */
 function jobs(cell, row) {
   const shown = row.jobs.slice(0, SHOWN);
-  const made = JSON.stringify([shown, row.running]);
-  if (cell.made === made) return;
-  cell.made = made;
   const more = row.running - shown.length;
-  cell.replaceChildren(...shown.map((job) => h("div", { class: "does" },
+  renew(cell, ...shown.map((job) => h("div", { class: "does" },
     link(job.task || job.queue, `#/jobs/${segment(job.id)}`, job.id), h("span", { class: "soft" }, ` of ${job.queue}, for ${duration(Math.round(job.for_s))}`),
     job.progress === undefined ? null : progress(job.progress, job.note))), more > 0 ? h("div", { class: "soft" }, `and ${many(more, "more job")}`) : "");
 }
