@@ -279,6 +279,16 @@ class ActionTests(PageCase):
         self.page.wait_for_text("timeout")
         self.page.wait_for_text("at worker-1")
 
+    def test_trace(self) -> None:
+        """From the page of a job one goes to its trace."""
+        trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        parent = f"00-{trace}-00f067aa0ba902b7-01"
+        job_id = self.api.add("q", f'{{"task": "pay", "traceparent": "{parent}"}}', retry_s=300)
+        self.node.client().call("CONFIG", "SET", "trace-url", "http://t.example/{trace_id}")
+        self.go(f"jobs/{quote(job_id, safe='')}", trace)
+        link = "document.querySelector('main dd a[href^=http]')"
+        self.assertEqual(f"http://t.example/{trace}", self.page.run(f"{link}.href"))
+
     def test_links(self) -> None:
         """Whatever is in the address that somebody was sent, no request and no button of the page
         is about something else than the page says."""

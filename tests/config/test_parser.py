@@ -94,6 +94,7 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("cluster-wait-for 3 60", WaitFor(3, 60)),
     ("readonly-password look", b"look"),
     ("http-hosts Queue.example.com node-1", ["queue.example.com", "node-1"]),
+    ("trace-url https://t.example/{trace_id}?q=1", "https://t.example/{trace_id}?q=1"),
     ("beanstalk-replicate 0", 0),
     ("beanstalk-max-job-size 1", 1),
     ("cluster-insecure yes", True),
@@ -228,6 +229,11 @@ REFUSED = [
     ("readonly-password " + "x" * 513, "Password is longer than CONFIG_AUTHPASS_MAX_LEN"),
     ("http-hosts", COUNT),
     ("http-hosts queue:80", "Invalid host name 'queue:80'"),
+    (
+        "trace-url t.example",
+        "Invalid address of traces 't.example': it is http:// or https://, with {trace_id} where"
+        " the ID goes",
+    ),
     ("cluster-meet-allow 10.0.0.1 everybody", "Invalid address or network 'everybody'"),
     ("cluster-link-buffer-limit -1", "The limit of the buffer of a link can't be negative"),
     (

@@ -102,6 +102,11 @@ _CLUSTER_NAME: Final = Text(
 )
 _PATH: Final = Path("Invalid path '{}'")
 _OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
+_TRACE_URL: Final = Text(
+    "Invalid address of traces '{}': it is http:// or https://, with {trace_id} where the ID goes",
+    re.compile(r"|(?=.{1,1024}\Z)https?://[!-~]*\{trace_id\}[!-~]*"),
+    optional=True,
+)
 _REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
 _FILE_NAME: Final = Text(
     "appendfilename can't be a path, just a filename", re.compile(r"(?!\.{1,2}\Z)[^\0/\\]+")
@@ -156,6 +161,7 @@ _TABLE: Final = (
     Directive("requirepass", Password(), settable=True),
     Directive("readonly-password", Password(), settable=True),
     Directive("http-hosts", Hosts(), settable=True),
+    Directive("trace-url", _TRACE_URL, settable=True),
     Directive(
         "beanstalk-replicate", Number("Invalid number of copies", 0, REPLICATE_MAX), settable=True
     ),
@@ -256,7 +262,8 @@ GET_BY_NAME: Final = (
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
     *("processes", "process-port", "history"),
-    *("readonly-password", "http-hosts", "beanstalk-replicate", "beanstalk-max-job-size"),
+    *("readonly-password", "http-hosts", "trace-url", "beanstalk-replicate"),
+    "beanstalk-max-job-size",
 )
 #: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

@@ -53,6 +53,7 @@ class Settings:
     beanstalk_replicate: int = 0
     beanstalk_max_job_size: int = 65_535
     http_hosts: list[str] = attrs.Factory(list)
+    trace_url: str = ""
     renames: list[tuple[bytes, bytes]] = attrs.Factory(list)
     maxclients: int = 10000
     maxmemory: int = 1024**3

@@ -1,7 +1,7 @@
 // What a job asks for, and how it failed: its task and arguments, its attempts, and its traceback.
 
 import { get, scoped } from "/console/api.js";
-import { card, h, put } from "/console/dom.js";
+import { card, h, put, renew } from "/console/dom.js";
 import { distance, moment } from "/console/format.js";
 
 const NAMES = { celery: "Celery", dramatiq: "dramatiq", django: "Django", task: "a worker of Disque", pickle: "a pickle", msgpack: "MessagePack" };
@@ -62,6 +62,7 @@ export class Call {
       ["By name", Object.keys(found.kwargs ?? {}).length ? h("pre", {}, written(found.kwargs)) : null],
       ["Value", found.value === undefined ? null : h("pre", {}, written(found.value))],
       ["Options", Object.keys(found.options ?? {}).length ? h("details", {}, h("summary", {}, "Show"), h("pre", {}, written(found.options))) : null],
+      ["Trace", found.trace_id && (found.trace_url ? h("a", { href: found.trace_url, rel: "noreferrer" }, found.trace_id) : found.trace_id)],
     ].filter(([, value]) => value);
     this.facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     this.task.hidden = !rows.length;
@@ -78,7 +79,7 @@ export class Call {
     const unknown = Math.max(0, Number(letter.nacks) + Number(letter.additional_deliveries) - known.length - 1);
     const line = (one) => h("li", { class: "warn" }, `${one.reason || "no reason given"}${one.worker ? `, at ${one.worker}` : ""}`,
       one.at_s ? h("time", { title: moment(one.at_s * 1000) }, distance(one.at_s * 1000)) : null);
-    this.attempts.replaceChildren(...(unknown ? [h("li", { class: "soft" }, `${unknown} earlier ${unknown === 1 ? "attempt" : "attempts"} of which nothing more is known`)] : []), ...known.map(line), line(last));
+    renew(this.attempts, ...(unknown ? [h("li", { class: "soft" }, `${unknown} earlier ${unknown === 1 ? "attempt" : "attempts"} of which nothing more is known`)] : []), ...known.map(line), line(last));
     this.trace.hidden = !letter.traceback;
     this.trace.replaceChildren(...(letter.traceback ? [traceback(String(letter.traceback))] : []));
   }

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.protocols.http.api.jobs.arguments import BODY_BYTES_MAX, read
+from disque_tx.protocols.http.api.jobs.arguments import BODY_BYTES_MAX, read, trace_id
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 
@@ -93,6 +93,25 @@ class EnvelopeTests(SynchronousTestCase):
             ("celery", "shop.pay", []), tuple(broken[n] for n in ("envelope", "task", "args"))
         )
 
+    def test_trace(self) -> None:
+        """The trace of whoever added a job is in its call, in Celery's headers, or in dramatiq's
+        options; what has not the form of one is none."""
+        parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        member = {"traceparent": parent}
+        celery = json.loads(kombu(b"[[], {}, {}]"))
+        celery["headers"].update(member)
+        dramatiq = {"actor_name": "pay", "args": [], "kwargs": {}, "message_id": "m"}
+        for values in ({"task": "pay", **member}, celery, {**dramatiq, "options": member}):
+            found = read(json.dumps(values).encode())
+            self.assertEqual("4bf92f3577b34da6a3ce929d0e0e4736", trace_id(found), values)
+        for wrong in (
+            parent.upper(), f"{parent}-1", parent[:-1], f"ff{parent[2:]}", 1, [parent], "",
+            f"00-{'0' * 32}-00f067aa0ba902b7-01",
+        ):  # fmt: skip
+            found = read(json.dumps({"task": "pay", "traceparent": wrong}).encode())
+            self.assertEqual("", trace_id(found), wrong)
+        self.assertEqual("", trace_id(read(json.dumps(member).encode())))
+
     def test_hostile(self) -> None:
         """Whatever a body is, it is read in no time, or not at all."""
         many = pickle.dumps(list(range(10_000)))
@@ -125,6 +144,19 @@ class RouteTests(SlicedCase):
         )
         gone = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1".replace("/", "%2F").replace("+", "%2B")
         self.problem(404, "NOJOB", self.slow("GET", f"/api/v1/jobs/{gone}/arguments"))
+
+    def test_trace(self) -> None:
+        """A job of a trace names it, with where it can be seen once the node knows that."""
+        trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        place = self.place(
+            b'{"task": "pay", "traceparent": "00-%s-00f067aa0ba902b7-01"}' % trace.encode()
+        )
+        answer = self.slow("GET", place).json
+        self.assertEqual((trace, None), (answer["trace_id"], answer.get("trace_url")))
+        self.call(b"CONFIG", b"SET", b"trace-url", b"https://t.example/{trace_id}?q={trace_id}")
+        answer = self.slow("GET", place).json
+        self.assertEqual(f"https://t.example/{trace}?q={trace}", answer["trace_url"])
+        self.assertNotIn("trace_id", self.slow("GET", self.place(b'{"task": "pay"}')).json)
 
     def test_long(self) -> None:
         """A body that is too long is not read."""

@@ -4,6 +4,7 @@ body is ever run: of a pickle only its opcodes are listed."""
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64decode
 from pickletools import genops
@@ -36,6 +37,9 @@ _ENVELOPES: Final = (
     ("task", ("task",), "task"),
 )
 _CALL: Final = frozenset(("args", "kwargs", "task", "actor_name"))
+#: W3C's Trace Context: the member that carries it, and its form; the ID is not all zeros.
+_TRACE_MEMBER: Final = "traceparent"
+_TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def read(body: bytes) -> dict[str, Any]:
@@ -67,6 +71,19 @@ def read(body: bytes) -> dict[str, Any]:
             options = {key: one for key, one in value.items() if key not in _CALL}
             return _call(name, value[task], value.get("args"), value.get("kwargs"), options)
     return plain
+
+
+def trace_id(found: dict[str, Any]) -> str:
+    """The trace of whoever added a job, by what was read in its body; empty if there is none."""
+    options = found.get("options")
+    if not isinstance(options, dict):
+        return ""
+    # dramatiq has options of its own among those.
+    for members in (options, *(one for one in options.values() if isinstance(one, dict))):
+        value = members.get(_TRACE_MEMBER)
+        if isinstance(value, str) and (matched := _TRACE.fullmatch(value)):
+            return matched[1]
+    return ""
 
 
 def _call(envelope: str, task: str, args: Any, kwargs: Any, options: Any) -> dict[str, Any]:
@@ -153,7 +170,14 @@ async def arguments(exchange: Exchange) -> dict[str, Any]:
         return {"envelope": "none"}
     share = Share(exchange.slices)
     await share.spend(_READING * size)
-    return read(body)
+    found = read(body)
+    trace = trace_id(found)
+    if not trace:
+        return found
+    found["trace_id"] = trace
+    if template := exchange.host.settings.trace_url:
+        found["trace_url"] = template.replace("{trace_id}", trace)
+    return found
 
 
 def argument_routes() -> list[Route]:
@@ -166,7 +190,7 @@ def argument_routes() -> list[Route]:
             (SCOPE,),
             answer=schema(
                 envelope=TEXT, task=TEXT, args={"type": "array"}, kwargs=values, options=values,
-                value={}, opcodes=array(TEXT),
+                value={}, opcodes=array(TEXT), trace_id=TEXT, trace_url=TEXT,
             ),
             errors=(404, 503),
         ),
