@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import RECENT_MAX, NamedTable, Table
 from disque_tx.messages.records import JobRecord, Keyed
 from tests import profiles  # noqa: F401
 
@@ -105,14 +105,40 @@ class TableMachine(RuleBasedStateMachine):
             assert self.model.get(name(number)) == (None if entry is None else number_of(entry))
 
 
+class NamedMachine(TableMachine):
+    """``NamedTable`` compared with a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = NamedTable()
+
+
 class TableTests(SynchronousTestCase):
     """``Table``."""
 
     def test_like_a_dict(self) -> None:
         """Growing and shrinking loses no entries and invents none."""
-        run_state_machine_as_test(
-            TableMachine, settings=settings(max_examples=25, stateful_step_count=15)
-        )
+        for machine in (TableMachine, NamedMachine):
+            run_state_machine_as_test(
+                machine, settings=settings(max_examples=25, stateful_step_count=15)
+            )
+
+    def test_many_names(self) -> None:
+        """A name that was looked up is found while it is there, and no longer, also among more
+        names than are looked up again and again."""
+        table: NamedTable[Keyed] = NamedTable()
+        count = 2 * RECENT_MAX + 1
+        for number in range(count):
+            table.put(Keyed(name(number)))
+        for _ in range(2):
+            found = [table.get(name(number)) for number in range(count)]
+            self.assertEqual(list(range(count)), numbers(filter(None, found)))
+        for number in range(0, count, 2):
+            drop(table, name(number))
+        found = [table.get(name(number)) for number in range(count)]
+        self.assertEqual(list(range(1, count, 2)), numbers(filter(None, found)))
+        table.clear()
+        self.assertIsNone(table.get(name(1)))
 
     def test_remove_unknown(self) -> None:
         """Removing an unknown entry is an error, and the count stays."""

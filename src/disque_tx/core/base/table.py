@@ -28,6 +28,8 @@ _HASH_MASK: Final = (1 << _HASH_BITS) - 1
 #: at which it begins to shrink.
 _DENSE: Final = 1
 _SPARSE: Final = 4
+#: Entries that a table of names finds by a dict.
+RECENT_MAX: Final = 4_096
 
 
 class Table(Generic[T]):
@@ -74,7 +76,7 @@ class Table(Generic[T]):
     def _is(self, data: bytes, key: bytes) -> bool:
         """Whether this is the data of the entry with this ``id``."""
         if self._key_bytes < 0:
-            return data == key
+            return data is key or data == key
         return len(key) == self._key_bytes and data.startswith(key)
 
     def put(self, entry: T) -> None:
@@ -181,6 +183,39 @@ class Table(Generic[T]):
             chain.append(entry)
             entry = entry.chain
         return cast(T, chain[random // size % len(chain)])
+
+
+class NamedTable(Table[T]):
+    """A table of what has a name, such as queues. Those found lately are found again by a dict: it
+    takes the hash of a name as it is, of which a table has to make a number first."""
+
+    __slots__ = ("_recent",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._recent: dict[bytes, T] = {}
+
+    def clear(self) -> None:
+        """Forget every entry."""
+        super().clear()
+        self._recent.clear()
+
+    def get(self, key: bytes) -> T | None:
+        """The entry with this name."""
+        entry = self._recent.get(key)
+        if entry is not None:
+            return entry
+        entry = super().get(key)
+        if entry is not None:
+            if len(self._recent) >= RECENT_MAX:
+                self._recent.clear()
+            self._recent[entry.data] = entry
+        return entry
+
+    def remove(self, entry: T) -> None:
+        """Take an entry out; ``KeyError`` when it is not there."""
+        self._recent.pop(entry.data, None)
+        super().remove(entry)
 
 
 def _reversed(value: i64) -> i64:

@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import NamedTable, Table
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE, Job
 from disque_tx.core.jobs.observer import JobObserver
@@ -62,7 +62,7 @@ class Tallies(JobObserver):
     __slots__ = ("_empty", "_totals", "table")
 
     def __init__(self, totals: Totals) -> None:
-        self.table: Table[Tally] = Table()
+        self.table: NamedTable[Tally] = NamedTable()
         self._totals = totals
         self._empty: deque[Tally] = deque()
 

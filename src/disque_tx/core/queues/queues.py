@@ -11,7 +11,7 @@ from disque_tx.core.base.bounds import QUEUE_BYTES_MAX, check_queue
 from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.rates import MARK_MS, Rates
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import NamedTable
 from disque_tx.core.jobs.memory import QUEUE_BYTES, Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.policies.policies import Policies
@@ -143,7 +143,7 @@ class Queues(Part):
     queues of which other nodes can use jobs, by name, whether or not they exist here."""
 
     def __init__(self, memory: Memory, policies: Policies) -> None:
-        self.table: Table[Queue] = Table()
+        self.table: NamedTable[Queue] = NamedTable()
         self.wanted: dict[bytes, PeerDemand] = {}
         self._memory = memory
         # The one found last: what happens to a job asks for its queue several times.

@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import NamedTable
 from disque_tx.core.statistics.waits import Histogram
 from disque_tx.messages.records import Keyed
 
@@ -55,7 +55,7 @@ class Flows:
     def __init__(self) -> None:
         self.active: bool = True
         self.others: Flow = Flow(_NO_QUEUE)
-        self.table: Table[Flow] = Table()
+        self.table: NamedTable[Flow] = NamedTable()
         # The one found last: much of what happens to a job happens in a row, and jobs of one queue
         # share the object of its name.
         self._name: bytes | None = None

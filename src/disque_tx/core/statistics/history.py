@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import Part, Turn
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import NamedTable
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.tallies import Tallies
@@ -49,7 +49,7 @@ class History(Part):
         memory: Memory,
     ) -> None:
         self.node: Record = Record(b"")
-        self.records: Table[Record] = Table()
+        self.records: NamedTable[Record] = NamedTable()
         self.size: int = 0
         self.unsaved: bool = False
         self._turn = turn

@@ -10,7 +10,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import Turn
-from disque_tx.core.base.table import Table
+from disque_tx.core.base.table import NamedTable
 from disque_tx.messages.records import JobRecord, Keyed
 
 #: Failures of so long ago are of the present; a queue without any for this time has no trouble.
@@ -98,7 +98,7 @@ class Troubles:
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._table: Table[Trouble] = Table()
+        self._table: NamedTable[Trouble] = NamedTable()
 
     def failed(self, job: JobRecord, reason: bytes, timed_out: bool) -> None:
         """A delivery of a job failed."""
