@@ -19,6 +19,7 @@ from disque_tx.messages.limits import (
 from disque_tx.plugins.interfaces import (
     IClientProtocol,
     IConnection,
+    IEventFiles,
     IHost,
     ILookup,
     INodeView,
@@ -49,6 +50,7 @@ __all__ = [
     "Health",
     "IClientProtocol",
     "IConnection",
+    "IEventFiles",
     "IHost",
     "ILookup",
     "INodeView",

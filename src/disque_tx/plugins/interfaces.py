@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
@@ -31,6 +31,19 @@ class ILookup(Interface):
 
     def __iter__() -> Iterator[list[bytes]]:
         """Step by step."""
+
+
+class IEventFiles(Interface):
+    """The finished files of the event log."""
+
+    def listed(after: str) -> Iterator[list[tuple[str, int]]]:
+        """Names and sizes, sorted by name, of the files that are sorted behind ``after``. Names
+        begin with the hour of the first event, as in ``dt=2026-11-26/hour=17/``. Each step is
+        bounded, and returns some, often none."""
+
+    def open(name: str) -> BinaryIO:
+        """The file of this name: lines of JSON, compressed by Zstandard; ``FileNotFoundError``
+        if there is none."""
 
 
 class INodeView(Interface):
@@ -192,6 +205,9 @@ class IHost(Interface):
 
     def lookup(job_id: bytes) -> ILookup | None:
         """Look for the events of a job in the files of the event log; ``None`` if that is off."""
+
+    def event_files() -> IEventFiles | None:
+        """The finished files of the event log, of all processes; ``None`` if that is off."""
 
     def watch(
         watcher: Callable[[JobEvent], None],

@@ -27,6 +27,14 @@ class JobsLost(SparkError):
     """Jobs of a batch cannot be read again, and the query must not continue without them."""
 
 
+class EventsLost(SparkError):
+    """Files of an event log were removed before a query had read them."""
+
+
+class NodeRefused(SparkError):
+    """A node does not say what is in its event log, and never will as it is."""
+
+
 class BadRecords(SparkError):
     """A batch has jobs whose bodies cannot be read."""
 

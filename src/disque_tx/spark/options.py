@@ -290,11 +290,15 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
 
 def _cluster(checked: FormatOptions) -> Cluster:
     servers = checked.required("disque.servers", "127.0.0.1:7711")
-    return cluster(servers, _password(checked), _tls(checked))
+    tls = tls_of(checked) if checked.boolean("disque.tls", False) else None
+    return cluster(servers, password_of(checked), tls)
 
 
-def _password(checked: FormatOptions) -> str | None:
-    """Read on the driver, so that the file need not be on other machines."""
+def password_of(checked: FormatOptions) -> str | None:
+    """The password, read on the driver, so that its file need not be on other machines.
+
+    :raises BadOption: when it is set twice, or cannot be read.
+    """
     file = checked.text("disque.passwordFile")
     if file is None:
         return checked.text("disque.password")
@@ -310,9 +314,8 @@ def _password(checked: FormatOptions) -> str | None:
     return password
 
 
-def _tls(checked: FormatOptions) -> TLS | None:
-    if not checked.boolean("disque.tls", False):
-        return None
+def tls_of(checked: FormatOptions) -> TLS:
+    """How connections are encrypted, where they are."""
     return TLS(
         ca_file=checked.text("disque.tls.ca"),
         certificate_file=checked.text("disque.tls.certificate"),

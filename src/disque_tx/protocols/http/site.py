@@ -11,6 +11,7 @@ from zope.interface import implementer
 from disque_tx.plugins import IHost
 from disque_tx.protocols.http.api.actions import action_routes
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos
+from disque_tx.protocols.http.api.eventfiles import event_file_routes
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.figures import figure_routes
 from disque_tx.protocols.http.api.findings import finding_routes
@@ -84,7 +85,8 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     infos = NodeInfos()
     routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
     routes.add(*history_routes(), *action_routes(), *worker_routes())
-    routes.add(*event_routes(host), *life_routes(), *wait_routes(), *openapi_routes(routes))
+    routes.add(*event_routes(host), *event_file_routes(), *life_routes(), *wait_routes())
+    routes.add(*openapi_routes(routes))
     return routes
 
 

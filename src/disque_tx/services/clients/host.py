@@ -20,6 +20,7 @@ from disque_tx.services.clients.pluginclient import PluginClient, network_of_pee
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.clients.view import NodeView
+from disque_tx.services.events.finished import FinishedFiles
 from disque_tx.services.events.lookup import Lookup
 from disque_tx.services.events.watching import Watch
 
@@ -106,11 +107,16 @@ class PluginHost:
 
     def lookup(self, job_id: bytes) -> Lookup | None:
         """Look for the events of a job in the event log, of all processes of the daemon."""
-        if not self.settings.eventlog:
-            return None
+        return Lookup(self._event_folders(), job_id) if self.settings.eventlog else None
+
+    def event_files(self) -> FinishedFiles | None:
+        """The finished files of the event log, of all processes of the daemon."""
+        return FinishedFiles(self._event_folders()) if self.settings.eventlog else None
+
+    def _event_folders(self) -> list[str]:
         if self.processes is None:
-            return Lookup([self.settings.eventlog_dir], job_id)
-        return Lookup(self.processes.event_folders(), job_id)
+            return [self.settings.eventlog_dir]
+        return self.processes.event_folders()
 
     def watch(
         self,

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,9 +55,8 @@ class EventReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The events of one file. Spark plans a task without a value when there are none."""
         if partition.value is not None:
-            for block in blocks(partition.value):
-                for events in _events(block):
-                    yield _matching(events, self._conditions)
+            for events in batches(blocks(partition.value)):
+                yield _matching(events, self._conditions)
 
 
 class FilteringEventReader(EventReader):
@@ -91,10 +90,22 @@ def _matching(events: pa.RecordBatch, conditions: Conditions) -> pa.RecordBatch:
     return events
 
 
+def batches(lines: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    """The events of blocks of lines."""
+    for block in lines:
+        yield from _events(block)
+
+
 def blocks(file: str) -> Iterator[bytes]:
     """Complete lines of a file, many at once. The last one may be incomplete, if the file is."""
+    with open(file, "rb") as raw:
+        yield from complete(pieces(raw, file), file)
+
+
+def complete(content: Iterable[bytes], file: str) -> Iterator[bytes]:
+    """The same of a file of which the content is here."""
     rest = b""
-    for piece in _pieces(file):
+    for piece in content:
         lines, newline, rest = (rest + piece).rpartition(b"\n")
         if newline:
             yield lines + newline
@@ -105,19 +116,20 @@ def blocks(file: str) -> Iterator[bytes]:
         yield rest
 
 
-def _pieces(file: str) -> Iterator[bytes]:
-    """The content, decompressed as far as possible."""
-    with open(file, "rb") as raw:
-        if not file.endswith(".zst"):
-            while piece := raw.read(_BLOCK_BYTES):
-                yield piece
-            return
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        try:
-            while piece := reader.read(_BLOCK_BYTES):
-                yield piece
-        except zstandard.ZstdError as error:
-            _LOG.warning("%s is damaged at byte %d: %s", file, raw.tell(), error)
+def pieces(raw: BinaryIO, file: str) -> Iterator[bytes]:
+    """The content of what is open under the name ``file``, decompressed as far as possible."""
+    if not file.endswith(".zst"):
+        while piece := raw.read(_BLOCK_BYTES):
+            yield piece
+        return
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    done = 0
+    try:
+        while piece := reader.read(_BLOCK_BYTES):
+            done += len(piece)
+            yield piece
+    except zstandard.ZstdError as error:
+        _LOG.warning("%s is damaged behind %d bytes of lines: %s", file, done, error)
 
 
 def _events(block: bytes) -> Iterator[pa.RecordBatch]:

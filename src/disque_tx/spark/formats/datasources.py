@@ -14,6 +14,8 @@ from disque_tx.spark.files.aof import FilteringLogReader, LogReader, log_options
 from disque_tx.spark.files.events import EventReader, FilteringEventReader
 from disque_tx.spark.files.filters import OPTION
 from disque_tx.spark.files.folders import folder_options
+from disque_tx.spark.files.live import LiveEventReader, LiveEventStreamReader
+from disque_tx.spark.files.remote import CONNECTION, event_nodes
 from disque_tx.spark.files.table import EventTableReader
 from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS, event_schema
 from disque_tx.spark.schema import (
@@ -27,6 +29,8 @@ from disque_tx.spark.sink.columns import check
 from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
 from disque_tx.spark.source.readers import JobReader, JobStreamReader
 
+_FILES: Final = "maxFilesPerTrigger"
+_FILES_MAX: Final = 1_000
 _COLUMNS_OF_ITS_OWN: Final = "The format {} has columns of its own. Leave schema() out."
 
 
@@ -93,8 +97,8 @@ class LogSource(DataSource):
 
 
 class EventSource(DataSource):
-    """``format("disque_events")``: segments of event logs; or with the option ``table``, which is
-    for streams, a table of events."""
+    """``format("disque_events")``: segments of event logs; with the option ``nodes``, those of
+    running nodes; or with the option ``table``, which is for streams, a table of events."""
 
     @classmethod
     def name(cls) -> str:
@@ -108,21 +112,38 @@ class EventSource(DataSource):
     def _table(self) -> str | None:
         return _options(self).get("table")
 
-    def reader(self, schema: StructType) -> EventReader:
+    def _nodes(self, *more: str) -> options.FormatOptions | None:
+        given = _options(self)
+        if "nodes" not in given:
+            return None
+        return options.FormatOptions(self.name(), given, (*CONNECTION, *more))
+
+    def reader(self, schema: StructType) -> EventReader | LiveEventReader:
         """For ``spark.read``."""
         if self._table():
             raise BadOption("The option table is for readStream. Table(spark, path).rows() reads.")
+        nodes = self._nodes()
         _only(schema, EVENTS_READ_DDL, self.name())
+        if nodes is not None:
+            return LiveEventReader(event_nodes(nodes))
         given = _options(self)
         paths = folder_options(self.name(), given, OPTION)
         filtering = options.FormatOptions(self.name(), given, given).boolean(OPTION, False)
         return FilteringEventReader(paths) if filtering else EventReader(paths)
 
-    def streamReader(self, schema: StructType) -> EventTableReader:
+    def streamReader(self, schema: StructType) -> EventTableReader | LiveEventStreamReader:
         """For ``spark.readStream``."""
+        nodes = self._nodes(_FILES)
+        if nodes is not None:
+            _only(schema, EVENTS_READ_DDL, self.name())
+            files_max = nodes.number(_FILES, 1, _FILES_MAX) or _FILES_MAX
+            return LiveEventStreamReader(event_nodes(nodes), files_max)
         table = self._table()
         if table is None:
-            raise BadOption("A stream of events needs the option table: a table of 'ingest'.")
+            raise BadOption(
+                "A stream of events needs the option nodes, which are addresses for HTTP, or the"
+                " option table, which is a table of 'ingest'."
+            )
         if to_arrow_schema(schema, timezone="UTC") != event_schema():
             raise BadOption(_COLUMNS_OF_ITS_OWN.format(self.name()))
         return EventTableReader(table)
