@@ -1,14 +1,9 @@
-"""Makes the pictures in ``docs/how-to/images``: ``python -m tests.acceptance.consolepictures``, or
-with ``--every-page FOLDER`` pictures of every page, in that folder: ``make console-shots``.
-
-Where Pillow is installed, they get few colours, and so a third of the size.
-"""
+"""Makes the pictures of every page of the console that the documentation shows, on a screen and on
+a phone, with light colours and with dark ones: ``make console-shots``."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import importlib
 import os
 import shutil
 import tempfile
@@ -20,13 +15,13 @@ from typing import Final
 from urllib.parse import quote
 
 from tests.acceptance.cluster.fleet import Fleet
-from tests.acceptance.consolebench import Api, fill, reported
+from tests.acceptance.consolebench import Api, announcement, fill, reported
 from tests.acceptance.daemon import free_port
 from tests.acceptance.devtools import Browser
 
 _IMAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "images"
+#: How long jobs come and go before the first picture.
 _LOAD_S: Final = 60.0
-_SHOTS_LOAD_S: Final = 20.0
 #: How long a page has until its picture is made.
 _SETTLE_S: Final = 4.0
 _WIDTHS: Final = ((1440, 900), (390, 800))
@@ -45,8 +40,6 @@ _PAGES: Final = {
     "slowlog": "slowlog",
     "actions": "actions",
 }
-_COLOURS: Final = 200
-_SIZE: Final = (1200, 780)
 _FLOWS: Final = (("mail", 14, 3), ("thumbnails", 9, 2), ("search:index", 6, 4))
 
 
@@ -62,13 +55,6 @@ def _load(api: Api, done: threading.Event) -> None:
             jobs = api("POST", f"queues/{quote(queue)}/lease?count={count}")["jobs"]
             if jobs and turn % 20:
                 api("POST", "jobs/ack", {"ids": [job["id"] for job in jobs]})
-
-
-def _save(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-    with contextlib.suppress(ImportError):
-        image = importlib.import_module("PIL.Image").open(path).convert("RGB")
-        image.quantize(_COLOURS, dither=0).save(path, optimize=True)
 
 
 @contextlib.contextmanager
@@ -87,6 +73,10 @@ def _console() -> Iterator[tuple[Api, Browser, str, str]]:
         fleet.start()
         api = Api(fleet.nodes[0].ip, ports[0])
         job = quote(fill(api), safe="")
+        fleet.nodes[0].client().call("CLIENT", "ANNOUNCE", announcement())
+        idle = {"id": "1", "worker": "web2:311", "host": "web2", "pid": 311, "state": "idle"}
+        idle |= {"held": 0, "running": 0, "jobs": []}
+        fleet.nodes[1].client().call("CLIENT", "ANNOUNCE", announcement(**idle))
         fleet.nodes[4].kill()
         thread = threading.Thread(target=_load, args=(api, done))
         thread.start()
@@ -104,65 +94,44 @@ def _console() -> Iterator[tuple[Api, Browser, str, str]]:
         shutil.rmtree(folder)
 
 
-def _themes(browser: Browser, path: str, *, whole: bool) -> None:
+def _themes(browser: Browser, name: str, *, whole: bool) -> None:
     """A picture with light colours, and one with dark ones."""
     for theme in ("light", "dark"):
         browser.run(f"document.documentElement.dataset.theme = '{theme}'")
         time.sleep(0.5)
-        _save(Path(f"{path}-{theme}.png"), browser.picture(whole=whole))
+        (_IMAGES / f"console-{name}-{theme}.webp").write_bytes(browser.picture(whole=whole))
 
 
-def for_docs() -> None:
-    """The pictures of the documentation."""
-    with _console() as (api, browser, url, job):
-        browser.size(*_SIZE)
-        browser.open(url)
-        browser.run("localStorage.setItem('span', '15m')")
-        time.sleep(_LOAD_S)
-        _IMAGES.mkdir(exist_ok=True)
-        for name in ("overview", "queues", "queue", "job", "nodes"):
-            browser.open(f"{url}#/{_PAGES[name].format(job=job)}")
-            if name == "job":
-                time.sleep(4)
-                api("POST", "queues/invoices/lease")
-                api("POST", f"jobs/{job}/nack", {"reason": "no such customer"})
-                time.sleep(2)
-                api("POST", "queues/invoices/lease")
-                api("POST", f"jobs/{job}/working", {"progress": 0.4, "note": "line 40 of 100"})
-            time.sleep(20 if name in ("queues", "queue") else 4)
-            _themes(browser, str(_IMAGES / f"console-{name}"), whole=False)
+def _live(api: Api, job: str) -> None:
+    """Let the job whose page is shown have a life: an attempt that failed, and one under way."""
+    api("POST", "queues/invoices/lease")
+    api("POST", f"jobs/{job}/nack", {"reason": "no such customer"})
+    time.sleep(2)
+    api("POST", "queues/invoices/lease")
+    api("POST", f"jobs/{job}/working", {"progress": 0.4, "note": "line 40 of 100"})
 
 
-def every_page(folder: Path) -> None:
-    """Pictures of every page, on a screen and on a phone."""
-    folder = folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+def main() -> None:
+    """Start a cluster under load, and take pictures of its console."""
+    _IMAGES.mkdir(exist_ok=True)
     with _console() as (api, browser, url, job):
         found = api("GET", "queues/mail/dead-letters?scope=cluster")["reasons"]
         letter = quote(found[0]["letters"][0]["id"], safe="")
         flying = reported(api).removeprefix("jobs/")
-        time.sleep(_SHOTS_LOAD_S)
+        browser.open(url)
+        browser.run("localStorage.setItem('span', '15m')")
+        time.sleep(_LOAD_S)
+        _live(api, job)
         for width, height in _WIDTHS:
             browser.size(width, height, phone=width < 500)
             for name, place in _PAGES.items():
                 browser.open(f"{url}#/{place.format(job=job, letter=letter, flying=flying)}")
                 time.sleep(_SETTLE_S)
-                _themes(browser, str(folder / f"{name}-{width}"), whole=True)
+                _themes(browser, f"{name}-{width}", whole=True)
             browser.press("k", ctrl=True)
             time.sleep(1)
-            _themes(browser, str(folder / f"find-{width}"), whole=False)
+            _themes(browser, f"find-{width}", whole=False)
             browser.press("Escape")
-
-
-def main() -> None:
-    """Start a cluster under load, and look at it."""
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--every-page", type=Path, metavar="FOLDER")
-    folder = words.parse_args().every_page
-    if folder is None:
-        for_docs()
-    else:
-        every_page(folder)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from disque_tx.protocols.http.server.slices import SLICE_BYTES
 from tests.protocols.http.api.queues.test_queues import SlicedCase
+from tests.protocols.http.httpbench import parsed, request
 
 _COUNTS = "/api/v1/counts"
 
@@ -53,6 +55,20 @@ class CountTests(SlicedCase):
                 page = self.slow("GET", f"{_COUNTS}?{query}{cursor}").json
                 found += [row["url"] for row in page["queues"]]
             self.assertEqual([f"{_COUNTS}/{quote(name, safe='')}" for name in names], found)
+
+    def test_long(self) -> None:
+        """A page of many long names is written in pieces: a node does not stand still for it."""
+        for number in range(400):
+            self.call(b"ADDJOB", b"%04d" % number * 250, b"x", b"0")
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", f"{_COUNTS}?limit=1000&cluster=1"))
+        self.let_answer(transport)
+        first = len(transport.value())
+        self.let_answer(transport, complete=True)
+        answer, _rest = parsed(transport.value())
+        self.assertEqual(401, len(answer.json["queues"]))
+        self.assertLess(first, 2 * SLICE_BYTES)
+        self.assertGreater(len(transport.value()), 4 * SLICE_BYTES)
 
     def test_sorted(self) -> None:
         """The longest queue comes first."""

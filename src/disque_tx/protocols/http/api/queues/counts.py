@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.base.values import (
@@ -18,11 +19,15 @@ from disque_tx.protocols.http.api.base.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.server.exchange import Exchange, Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
+from disque_tx.protocols.http.server.slices import Share
+from disque_tx.protocols.http.server.streaming import listing
 
 _PAGE_MAX: Final = 1_000
+#: A name is quoted, and written twice.
+_READING: Final = 4
 #: Names of queues are a part of cursors.
 CURSOR_BYTES: Final = 4 * 1024
 _SORTS: Final = ("queued", "oldest", "name", "rate")
@@ -61,7 +66,7 @@ async def count_queue(exchange: Exchange) -> dict[str, Any]:
     return {**_row(exchange, name, reply), **nodes_value(reply)}
 
 
-async def list_counts(exchange: Exchange) -> dict[str, Any]:
+async def list_counts(exchange: Exchange) -> Reply:
     """QLIST."""
     words = [b"QLIST", b"SORT", str(exchange.word("sort")).encode()]
     words += [b"COUNT", b"%d" % exchange.number("limit")]
@@ -72,11 +77,18 @@ async def list_counts(exchange: Exchange) -> dict[str, Any]:
         words += [b"CURSOR", _decoded(cursor)]
     reply = await exchange.call(*words, *cluster_words(exchange))
     after = reply[b"cursor"]
-    return {
-        "queues": [_row(exchange, row[b"name"], row) for row in reply[b"queues"]],
-        "cursor": None if after == b"0" else urlsafe_b64encode(after).decode(),
-        **nodes_value(reply),
-    }
+    more = None if after == b"0" else urlsafe_b64encode(after).decode()
+    rows = _rows(exchange, reply[b"queues"])
+    return Reply(listing("queues", rows, {"cursor": more, **nodes_value(reply)}))
+
+
+async def _rows(
+    exchange: Exchange, replies: list[dict[bytes, Any]]
+) -> AsyncIterator[dict[str, Any]]:
+    share = Share(exchange.slices)
+    for reply in replies:
+        await share.spend(_READING * len(reply[b"name"]))
+        yield _row(exchange, reply[b"name"], reply)
 
 
 def _decoded(cursor: str) -> bytes:
