@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -43,10 +43,24 @@ _PAGES: Final = {
 _FLOWS: Final = (("mail", 14, 3), ("thumbnails", 9, 2), ("search:index", 6, 4))
 
 
-def _load(api: Api, done: threading.Event) -> None:
-    """Some jobs come, and some are done."""
+def _workers(fleet: Fleet) -> Callable[[], None]:
+    """Two workers, at two nodes; each call lets both report."""
+    busy, other = fleet.nodes[0].client(), fleet.nodes[1].client()
+    more = {"id": "1", "worker": "web2:311", "host": "web2", "pid": 311, "held": 0, "running": 0}
+
+    def report() -> None:
+        busy.call("CLIENT", "ANNOUNCE", announcement())
+        other.call("CLIENT", "ANNOUNCE", announcement(**more, jobs=[]))
+
+    return report
+
+
+def _load(api: Api, report: Callable[[], None], done: threading.Event) -> None:
+    """Some jobs come, some are done, and workers report."""
     turn = 0
     while not done.wait(0.25):
+        if turn % 20 == 0:
+            report()
         turn += 1
         for queue, rate, late in _FLOWS:
             for number in range(rate // 3 + turn % late):
@@ -73,12 +87,8 @@ def _console() -> Iterator[tuple[Api, Browser, str, str]]:
         fleet.start()
         api = Api(fleet.nodes[0].ip, ports[0])
         job = quote(fill(api), safe="")
-        fleet.nodes[0].client().call("CLIENT", "ANNOUNCE", announcement())
-        idle = {"id": "1", "worker": "web2:311", "host": "web2", "pid": 311, "state": "idle"}
-        idle |= {"held": 0, "running": 0, "jobs": []}
-        fleet.nodes[1].client().call("CLIENT", "ANNOUNCE", announcement(**idle))
         fleet.nodes[4].kill()
-        thread = threading.Thread(target=_load, args=(api, done))
+        thread = threading.Thread(target=_load, args=(api, _workers(fleet), done))
         thread.start()
         browser = Browser(folder / "profile")
         os.chdir(here)

@@ -211,7 +211,8 @@ class ActionTests(PageCase):
         self.page.wait_for_text("000000  7b 22 6e 75")
         self.api("POST", "queues/invoices/lease")
         self.page.wait_for_text("Delivered to a worker")
-        self.page.wait_for_text("In flight at a worker: delivered again at")
+        self.page.wait_for_text("In flight at a client for")
+        self.page.wait_for_text("; delivered again at")
         self.page.click("Acknowledge…")
         self.page.wait_for_text("End this job of invoices?")
         self.page.press("Enter")  # no key alone ends a job
@@ -287,6 +288,7 @@ class ActionTests(PageCase):
         self.node.client().call("CONFIG", "SET", "trace-url", "http://t.example/{trace_id}")
         self.go(f"jobs/{quote(job_id, safe='')}", trace)
         link = "document.querySelector('main dd a[href^=http]')"
+        self.page.wait(f"{link} !== null")
         self.assertEqual(f"http://t.example/{trace}", self.page.run(f"{link}.href"))
 
     def test_links(self) -> None:

@@ -151,6 +151,7 @@ class MouseTests(PageCase):
         for place, text in (*PAGES, (jobs[0], "Drop…"), (jobs[1], "2026-1107")):
             self.load(place, text, "Live, every")
             self.page.run("window.before = [...document.querySelectorAll('main a[href]')]; null")
+            self.page.run("document.activeElement.blur()")
             self.page.press("p")
             self.page.wait_for_text("Updates stopped")
             self.page.press("p")

@@ -84,6 +84,23 @@ class HereTests(OverviewCase):
         self.node.begin(self.node.now_ms + ms, self.node.wall_us + ms * 1_000)
         self.node.run_due()
 
+    def test_place(self) -> None:
+        """An outline says where a job is, and for how long, in place of its body."""
+        job_id = self.add(b"q", b"DELAY", b"60")
+
+        def place(job_id: bytes) -> list[Value]:
+            self.pass_ms(2_500)
+            outline = self.ask(b"OUTLINE", job_id)
+            assert isinstance(outline, list)
+            self.assertNotIn(b"body", outline)
+            return outline[-4:]
+
+        self.assertEqual([b"place", b"delayed", b"place-age", 0], place(job_id))
+        job_id = self.add(b"q")
+        self.assertEqual([b"place", b"none", b"place-age", 2_500], place(job_id))
+        self.get(b"q")
+        self.assertEqual([b"place", b"in-flight", b"place-age", 2_500], place(job_id))
+
     def test_ended(self) -> None:
         """Another node that asks again and again learns how a job ended, also a while after it has
         ended, and its questions leave nothing behind when it asks no more."""

@@ -262,7 +262,7 @@ def _bodies(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _outline(server: Server, client: Client, argv: list[bytes]) -> None:
-    """OUTLINE id: SHOW without the body"""
+    """OUTLINE id: SHOW with the place of the job, and not its body"""
     job = server.node.jobs.get(job_ids(argv)[0])
     if job is None or job.dummy:
         client.replies.null_array()

@@ -12,7 +12,7 @@ from disque_tx.commands.base.context import Server
 from disque_tx.commands.jobs.progress import write_progress
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
-from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.job import PLACE_NAMES, Job
 from disque_tx.core.jobs.progress import ProgressReports
 from disque_tx.core.state.store import awake_ms
 from disque_tx.errors import CommandError, syntax_error
@@ -141,9 +141,9 @@ def show_job(
     replies: ReplySink, job: Job, now_ms: int, reports: ProgressReports, with_body: bool = True
 ) -> None:
     """The flat list of 15 names and values, and 3 more if its progress is known; the body is the
-    last."""
+    last. Without it: where the job is at this node, and for how long."""
     progress = reports.of(job)
-    replies.array((30 if with_body else 28) + (6 if progress is not None else 0))
+    replies.array((30 if with_body else 32) + (6 if progress is not None else 0))
     replies.bulk(b"id")
     replies.bulk(job.id)
     replies.bulk(b"queue")
@@ -170,6 +170,10 @@ def show_job(
     if with_body:
         replies.bulk(b"body")
         _text(replies, job, job.body)
+    else:
+        replies.bulk(b"place")
+        replies.bulk(PLACE_NAMES[job.place])
+        _number(replies, b"place-age", now_ms - job.moved_ms if job.moved_ms != 0 else 0)
 
 
 def _number(replies: ReplySink, name: bytes, value: int) -> None:

@@ -38,6 +38,7 @@ IN_FLIGHT: Final = 3
 #: From here on: from the log, and nothing else is known of it yet.
 LOADED: Final = 4
 RESUMING: Final = 5
+PLACE_NAMES: Final = (b"none", b"delayed", b"backoff", b"in-flight", b"loaded", b"resuming")
 _EVENT_NAMES: Final = ("queue", "hold", "ack")
 
 #: The priority of jobs that were added without one. Smaller numbers come first, as far as 2³² - 1.

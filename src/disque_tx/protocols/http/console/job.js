@@ -20,6 +20,8 @@ const BAD = new Set(["nacked", "expired", "evicted", "dead", "dropped"]);
 const SIGNS = { queued: "accent", active: "good", acked: "", "wait-repl": "warn" };
 const JSON_MAX = 262144;
 const EVENTS_MAX = 200;
+/** Workers that are looked through for the one that has a job. */
+const MOST = 1000;
 
 /** The dead letter in a body; `null` if it is another job. */
 function letterIn(body) {
@@ -63,11 +65,21 @@ const due = (job) => Number(BigInt(job.ctime) / 1000000n) + job.delay * 1000;
 /** The state of a job in a word or two. */
 function word(job) {
   if (job.state !== "active") return job.state;
-  return job.delay && due(job) > Date.now() ? "delayed" : "in flight";
+  if (job.place === "backoff") return "in backoff";
+  return job.place === "delayed" || (job.delay && due(job) > Date.now()) ? "delayed" : "in flight";
+}
+
+/** Where a job is that was delivered, as far as its node knows. `worker`: who says that it works on it. */
+function whereabouts(job, worker) {
+  if (job.place === "backoff") return "Failed, and waits for its next attempt";
+  if (job.place === "loaded" || job.place === "resuming") return "From the log of a node that was started again";
+  const age = job.place === "in-flight" ? ` for ${duration(Math.round(job.place_age / 1000))}` : "";
+  if (worker || age) return `In flight at ${worker ? `worker ${worker}` : "a client"}${age}`;
+  return job.nacks ? "In flight, or waiting for its next attempt" : "In flight at a client";
 }
 
 /** Where a job is, and what happens next, in a sentence. */
-function told(job) {
+function told(job, worker) {
   const again = job.next_requeue_within > 0 ? Date.now() + job.next_requeue_within : 0;
   const letter = letterIn(job.body);
   if (letter) return `A dead letter: a job of ${letter.queue} failed for good ("${letter.reason || "no reason given"}"). It waits to be requeued or dropped, and is lost ${distance(Date.now() + job.ttl * 1000)}.`;
@@ -76,8 +88,10 @@ function told(job) {
   if (job.state === "wait-repl") return "Waits for its copies at other nodes; then it is queued.";
   if (word(job) === "delayed") return `Delayed: queued ${distance(due(job))}, at ${hour(due(job))}.`;
   if (!job.retry) return "Was delivered, and is not delivered again: its RETRY is 0.";
-  const held = job.nacks ? "In flight, or waiting for its next attempt" : "In flight at a worker";
-  return again ? `${held}: delivered again at ${hour(again)} (${distance(again)}) unless it is acknowledged.` : `${held}.`;
+  const held = whereabouts(job, worker);
+  if (!again) return `${held}.`;
+  const when = `${hour(again)} (${distance(again)})`;
+  return word(job) === "in backoff" ? `${held}: queued again at ${when}.` : `${held}; delivered again at ${when} unless it is acknowledged.`;
 }
 
 /** A pattern that matches this text only. */
@@ -88,7 +102,7 @@ function literally(text) {
 export default function job(app, id) {
   const path = at("jobs", id);
   const known = plain(id);
-  let [shown, letter, form, events, stream, source, from, past] = [null, null, null, [], "", null, "", null];
+  let [shown, letter, form, events, stream, source, from, past, worker] = [null, null, null, [], "", null, "", null, ""];
   const badge = h("span", { class: "badge" });
   const crumb = h("span", {});
   const facts = h("dl", { class: "facts" });
@@ -173,7 +187,7 @@ export default function job(app, id) {
     letter = letterIn(values.body);
     const choices = !app.writes ? [] : letter ? ofLetter : ofJob;
     ofLetter[1].hidden = !letter || inside(letter) === null;
-    put(sentence, told(values));
+    put(sentence, told(values, worker));
     if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
     put(badge, word(values));
@@ -268,6 +282,13 @@ export default function job(app, id) {
     source = null;
   }
 
+  /** Who says that it works on the job; empty if nobody does. */
+  async function holder(signal) {
+    if (shown.state !== "active" || word(shown) !== "in flight") return "";
+    const { workers } = await get(scoped(at("workers"), { limit: MOST }), signal);
+    return workers.find((one) => one.jobs.some((work) => work.id === known))?.worker ?? "";
+  }
+
   async function refresh(signal) {
     try {
       shown = await get(scoped(path), signal);
@@ -283,6 +304,7 @@ export default function job(app, id) {
     gone.hidden = true;
     content.hidden = end.hidden = badge.hidden = false;
     if (shown.queue) watch(shown.queue);
+    worker = await holder(signal);
     await recall(signal);
     show(shown);
     life(shown);

@@ -90,6 +90,22 @@ class SettleTests(HttpCase):
         several = {"ids": ids, "delay_s": 60, "reason": "x"}
         self.assertEqual({"count": 1}, self.http("POST", "/api/v1/jobs/nack", several).json)
 
+    def test_place(self) -> None:
+        """An active job is in flight, in backoff or delayed, which its state does not say."""
+        path = self.leased()
+        for scope in ("node", "cluster"):
+            shown = self.http("GET", f"{path}?scope={scope}").json
+            self.assertEqual(("active", "in-flight"), (shown["state"], shown["place"]))
+        self.assertGreaterEqual(shown["place_age"], 0)
+        self.http("POST", f"{path}/nack", {"delay_s": 60})
+        shown = self.http("GET", path).json
+        self.assertEqual(("active", "backoff"), (shown["state"], shown["place"]))
+        answer = self.http("POST", _JOBS, {"body": "x", "delay_s": 60}).json
+        delayed = self.http("GET", answer["url"]).json
+        self.assertEqual(("active", "delayed"), (delayed["state"], delayed["place"]))
+        answer = self.http("POST", _JOBS, {"body": "x"}).json
+        self.assertNotIn("place", self.http("GET", answer["url"]).json)
+
     def test_nack_refused(self) -> None:
         """A wrong delay or reason leaves the job in the hands of its worker."""
         path = self.leased()

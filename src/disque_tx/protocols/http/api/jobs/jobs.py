@@ -24,6 +24,7 @@ from disque_tx.protocols.http.api.base.values import (
 from disque_tx.protocols.http.api.jobs.waiting import TIMEOUT_MS_MAX
 from disque_tx.protocols.http.server.asking import (
     CLUSTER,
+    NODE,
     SCOPE,
     ask,
     chosen_scope,
@@ -37,6 +38,8 @@ from disque_tx.protocols.http.server.slices import SLICE_BYTES, Slices
 from disque_tx.protocols.http.server.streaming import encoded
 
 _COUNT_MAX: Final = 1_000
+#: What OUTLINE has besides SHOW.
+_PLACE: Final = ("place", "place_age")
 #: Other holders of a job that are asked for its progress.
 _ASKED_MAX: Final = 5
 #: Path → command and summary, for one job and for several.
@@ -58,6 +61,7 @@ SHOWN: Final = schema(
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
     holders=array(TEXT), progress=REAL, progress_note=TEXT, progress_age=NUMBER,
+    place=TEXT, place_age=NUMBER,
     body={"type": ["string", "null"]}, body_base64=TEXT, node=TEXT, process=NUMBER,
 )  # fmt: skip
 
@@ -120,16 +124,29 @@ async def show(exchange: Exchange) -> dict[str, Any] | Reply:
         shown = await at_one(exchange, nodes[0], b"SHOW", job_id) if nodes else None
         if shown is not None:
             of = await _progress_elsewhere(exchange, shown, nodes[1:])
+            of |= await _place(exchange, shown, nodes[0])
         of |= source(exchange, nodes[0]) if nodes else {}
         of["holders"] = [text(node) for node in nodes]
     else:
         shown = await exchange.call(b"SHOW", job_id)
+        if shown is not None:
+            of = await _place(exchange, shown, NODE)
     if shown is None:
         raise Problem(404, "NOJOB", f"{who} the job.")
     body = shown[-1]
     if body is None:
         return {**pairs(shown), **of}
     return Reply(with_body({**of, **pairs(shown[:-2])}, body, exchange.slices))
+
+
+async def _place(exchange: Exchange, shown: list[Any], node: bytes) -> dict[str, Any]:
+    """Where an active job is at the node that shows it, and for how long; nodes of earlier versions
+    do not say."""
+    if pairs(shown[:-2])["state"] != "active":
+        return {}
+    answers = (await ask(exchange, node, b"OUTLINE", exchange.path["id"])).answers
+    outline = next((pairs(one) for one in answers.values() if one), {})
+    return {name: outline[name] for name in _PLACE if name in outline}
 
 
 async def _progress_elsewhere(
