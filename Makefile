@@ -52,7 +52,7 @@
 #   make bench-pipeline       the pipeline on Spark over 10 million events
 #
 # To publish it:
-#   make console-shots        pictures of every page of the console, in build/console: 3 min
+#   make console-shots        pictures of every page of the console, for docs: 4 min
 #   make site                 the documentation as a static site, in build/site: 30 s
 #   make dist                 an sdist, and wheels for every Python here, each tried out: 2 min for a Python
 #
@@ -371,8 +371,7 @@ console-incidents console-quiet: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.ma
 
 # Every page, with light and with dark colours, on a screen and on a phone; needs Chromium.
 console-shots: $(VENV)/.made-quick
-	rm -rf build/console
-	PYTHONPATH=$(CURDIR)/src $(BIN)/python -m tests.acceptance.consolepictures --every-page build/console
+	PYTHONPATH=$(CURDIR)/src $(BIN)/python -m tests.acceptance.consolepictures
 
 # Interpreters for which wheels are compiled: those of the supported versions that are found here.
 PYTHONS ?= $(shell for version in 3.11 3.12 3.13 3.14; do \

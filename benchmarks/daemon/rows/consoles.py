@@ -55,7 +55,7 @@ def consoles(bench: Bench) -> None:
         bench.run(node, Load(_QUEUES, queues=_QUEUES, options=("-w", "-m", "add")))
     for depth in (1, 16):
         name = f"Ten consoles, 3 nodes of {_QUEUES:,} queues, depth {depth}"
-        load = Load(bench.jobs * _TIMES * (1 if depth == 1 else 4), depth=depth)
+        load = Load(bench.jobs * _TIMES * (1 if depth == 1 else 2), depth=depth)
 
         def with_consoles(load: Load = load) -> Result:
             people = [_browser(ports[at % _NODES], paths) for at, paths in enumerate(_LOOKS)]
