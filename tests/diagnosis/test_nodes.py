@@ -172,6 +172,20 @@ class FindingsTests(SynchronousTestCase):
         same = attrs.evolve(second, info={**second.info, "disque_tx_version": "1.0.0"})
         self.assertEqual([], found(first, same))
 
+    def test_certificates(self) -> None:
+        """A certificate near its end is a problem in time, and no news before that."""
+        fields = {"certificate_next": "the bus"}
+        for days, what, problem in (
+            (29, "expires in 29 days", False),
+            (6, "expires in 6 days", True),
+            (0, "has expired", True),
+        ):
+            left = str(days * 86_400 + 5)
+            view = node_view(1, **fields, certificate_expires_in_seconds=left)
+            self.only(f"of the bus, that {what}", view, problem=problem)
+        view = node_view(1, **fields, certificate_expires_in_seconds=str(30 * 86_400))
+        self.assertEqual([], found(view))
+
     def test_copies(self) -> None:
         """Jobs that lack copies are a problem, with what to do about it."""
         fields = {"jobs_lacking_copies": "12", "copies_eta_seconds": "3"}

@@ -21,6 +21,10 @@ from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
 
 #: From this part of maxmemory on, a node keeps no new jobs itself.
 _MEMORY_SHARE: Final = 0.75
+#: Days before its end from which on a certificate is reported, and from which on it is urgent.
+_CERTIFICATE_DAYS: Final = 30
+_CERTIFICATE_URGENT_DAYS: Final = 7
+_DAY_S: Final = 86_400
 #: How many nodes a finding names.
 _NAMED: Final = 3
 
@@ -245,6 +249,20 @@ def _log(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         yield Finding(PROBLEM, view.address, what, "The disk is too slow for the event log.")
 
 
+def _certificates(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
+    days = view.number("certificate_expires_in_seconds") // _DAY_S
+    name = view.info.get("certificate_next")
+    if name is None or days >= _CERTIFICATE_DAYS:
+        return
+    when = f"expires in {days} days" if days else "has expired, or expires within a day"
+    yield Finding(
+        PROBLEM if days < _CERTIFICATE_URGENT_DAYS else NOTE,
+        view.address,
+        f"has a certificate, of {printable(name)}, that {when}",
+        "Put a new one in its place, then send SIGHUP to its process ('systemctl reload disque').",
+    )
+
+
 def _loading(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
     if view.number("loading"):
         yield Finding(PROBLEM, view.address, "is still loading its log", "Wait.")
@@ -274,6 +292,7 @@ NODE_CHECKS: Final[tuple[Check, ...]] = (
     disagreements,
     _each(_bus),
     _each(_loading),
+    _each(_certificates),
     _each(_schedules),
     versions,
     names,

@@ -44,6 +44,17 @@ class ExpiryTests(TlsCase):
         self.certificates(31).check()
         self.assertNotIn("certificate", self.logged())
 
+    def test_info(self) -> None:
+        """INFO says which certificate ends first, and when, so that monitoring sees it coming."""
+        watch = self.certificates(2)
+        name, left = watch.info()
+        self.assertEqual(("certificate_next", "the bus"), name)
+        self.assertEqual("certificate_expires_in_seconds", left[0])
+        self.assertEqual(2, (int(left[1]) + 60) // DAY_S)
+        self.reactor.advance(3 * DAY_S)
+        self.assertEqual(("certificate_expires_in_seconds", "0"), watch.info()[1])
+        self.assertEqual([], Certificates(list, self.log, self.reactor).info())
+
     def test_soon(self) -> None:
         """A certificate that expires soon is logged daily, with advice, until it has expired."""
         watch = self.certificates(2)

@@ -129,6 +129,17 @@ class Certificates(Service):
                 " SIGHUP to this process ('systemctl reload disque')."
             )
 
+    def info(self) -> list[tuple[str, str]]:
+        """Which certificate is the next one to expire, and in how many seconds, for INFO; nothing
+        where there is none."""
+        known = [(one.expires_s(), one.name) for one in self._identities()]
+        ends = [(expires_s, name) for expires_s, name in known if expires_s is not None]
+        if not ends:
+            return []
+        expires_s, name = min(ends)
+        left_s = max(0, int(expires_s - self._now_s()))
+        return [("certificate_next", name), ("certificate_expires_in_seconds", str(left_s))]
+
     def reload(self) -> None:
         """Load new certificates from the files that the configuration names."""
         identities = self._identities()

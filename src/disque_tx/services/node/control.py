@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from disque_tx.services.events.service import EventLog
     from disque_tx.services.machine.platform import Platform
     from disque_tx.services.machine.process import ProcessInfo
+    from disque_tx.services.net.certificates import Certificates
     from disque_tx.services.node.aof import AppendOnlyFile
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
@@ -42,10 +43,12 @@ def clients_allowed() -> int:
 
 class Supervisor(Protocol):
     """The whole of the daemon, as far as commands reach it. ``common``: the configuration that
-    CONFIG shows, sets and writes. ``table_files``: where the shared tables are kept."""
+    CONFIG shows, sets and writes. ``table_files``: where the shared tables are kept.
+    ``certificates``: those that the node presents."""
 
     common: Settings
     table_files: TableFiles
+    certificates: Certificates
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""
@@ -194,6 +197,7 @@ class NodeControl(Control):
             ("listening_clients", ",".join(clients)),
             ("listening_bus", ",".join(nodes)),
             ("listening_consoles", ",".join(consoles)),
+            *self._supervisor.certificates.info(),
         ]
 
     def info_processes(self) -> list[tuple[str, str]]:

@@ -58,6 +58,11 @@ class SumTests(SynchronousTestCase):
         self.assertEqual({"connected": 3, "failed": 0}, total["nodes"])
         self.assertEqual((False, False), (total["leaving"], total["write_ok"]))
 
+    def test_least(self) -> None:
+        """The certificate that ends first is what counts."""
+        ends = [figures(2, certificate_expires_in_seconds=left) for left in ("900", "400")]
+        self.assertEqual("400", summed(ends)["info"]["certificate_expires_in_seconds"])
+
     def test_ended(self) -> None:
         """What processes had counted before they ended is in the sums, and they are no processes
         of the daemon any more."""

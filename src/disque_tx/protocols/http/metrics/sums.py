@@ -19,6 +19,8 @@ _GREATEST: Final = frozenset(
         *("copies_eta_seconds", "holders_lost", "walk_progress"),
     )
 )
+#: And of which the least is.
+_LEAST: Final = frozenset(("certificate_expires_in_seconds",))
 #: What only names something.
 _TEXTS: Final = frozenset(("disque_version", "disque_tx_version"))
 
@@ -57,7 +59,10 @@ def _info(processes: list[dict[str, str]], running: int) -> dict[str, str]:
             values = [float(one[name]) for one in processes if name in one]
         except ValueError:
             continue  # no number
-        number = max(values, key=abs) if name in _GREATEST else math.fsum(values)
+        if name in _LEAST:
+            number = min(values)
+        else:
+            number = max(values, key=abs) if name in _GREATEST else math.fsum(values)
         total[name] = str(int(number)) if number.is_integer() else repr(number)
     return total
 
