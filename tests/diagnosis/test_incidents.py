@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.statistics.rings import Record
 from disque_tx.core.statistics.waits import Histogram
+from disque_tx.diagnosis.answers import merged_failures
 from disque_tx.diagnosis.facts import FailureFacts, Survey
 from disque_tx.diagnosis.finding import Finding
 from disque_tx.diagnosis.findings import findings
@@ -172,3 +173,15 @@ class NodeIncidentTests(SynchronousTestCase):
         (finding,) = findings(Survey({}, {}, (), frozenset(), 100.0, (both,)))
         self.assertIn("12 deliveries of mail failed: down", finding.what)
         self.assertEqual((40.0, "D-2"), (finding.since_s, both.job_id))
+
+    def test_failures_of_a_worker(self) -> None:
+        """Who looks for a failure begins at the worker that has it, of whichever node; rows of
+        nodes that do not name it, or have too little, are no fault."""
+        rows: list[list[Any]] = [
+            [b"mail", 6, 0, 50_000, b"down", b"D-1", 3],
+            [b"mail", 5, 0, 50_000, b"down", b"D-2", 2, b"w/web1:4711"],
+            [b"mail", 5],
+        ]
+        (one,) = merged_failures(rows, lambda name: name.removeprefix("w/"))
+        (finding,) = findings(Survey({}, {}, (), frozenset(), 100.0, (one,)))
+        self.assertIn("11 deliveries of mail failed: down (at worker web1:4711)", finding.what)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import attrs
 
 from disque_tx.diagnosis.facts import FailureFacts
 
 
-def merged_failures(rows: Iterable[list[Any]]) -> tuple[FailureFacts, ...]:
+def merged_failures(
+    rows: Iterable[list[Any]], worker_of: Callable[[str], str]
+) -> tuple[FailureFacts, ...]:
     """The rows of TROUBLES of all nodes, the queue with most failures first. Shorter rows, of nodes
-    of another version, are left out."""
+    of another version, are left out. ``worker_of``: the worker whose connection has this name."""
     found: dict[str, FailureFacts] = {}
     for row in rows:
         if len(row) < 7:
@@ -19,6 +23,8 @@ def merged_failures(rows: Iterable[list[Any]]) -> tuple[FailureFacts, ...]:
         one = FailureFacts(
             _text(name), failed, timed_out, since_ms / 1000, _text(error), _text(job_id), attempts
         )
+        if len(row) > 7 and row[7]:  # not from nodes of the version before
+            one = attrs.evolve(one, worker=worker_of(_text(row[7])))
         known = found.get(one.name)
         found[one.name] = one if known is None else known.with_others(one)
     return tuple(sorted(found.values(), key=lambda one: (-one.failed, one.name)))

@@ -38,7 +38,8 @@ class QueueFacts:
 class FailureFacts:
     """Failures in a queue in the last minute, over all nodes that answer. ``failed``: deliveries;
     ``timed_out``: those of them whose RETRY passed without a word of the worker. ``error``: the
-    latest reason. ``job_id``, ``attempts``: of the job that failed most often."""
+    latest reason. ``job_id``, ``attempts``: of the job that failed most often. ``worker``: who gave
+    a job back last."""
 
     name: str
     failed: int
@@ -47,6 +48,7 @@ class FailureFacts:
     error: str = ""
     job_id: str = ""
     attempts: int = 0
+    worker: str = ""
 
     def with_others(self, other: FailureFacts) -> FailureFacts:
         """The same with what another node says of the queue."""
@@ -59,6 +61,7 @@ class FailureFacts:
             self.error or other.error,
             most.job_id,
             most.attempts,
+            self.worker or other.worker,
         )
 
 

@@ -145,7 +145,8 @@ def _failures(survey: Survey) -> Iterator[Finding]:
 
 
 def _why(one: FailureFacts) -> str:
-    return f": {printable(one.error)}" if one.error else ""
+    why = f": {printable(one.error)}" if one.error else ""
+    return f"{why} (at worker {printable(one.worker)})" if one.worker else why
 
 
 def _paused(survey: Survey) -> Iterator[Finding]:

@@ -45,6 +45,13 @@ class NackTests(JobsCase):
         self.assertEqual(1, self.call(nack, b"NACK", b"REASON", b"DELAY", job_id))
         self.assertEqual(b"DELAY", self.node.state.reasons.get(job_id))
 
+    def test_who(self) -> None:
+        """The trouble of a queue names the connection that gave a job back."""
+        self.client.name = b"worker 7"
+        self.assertEqual(1, self.call(nack, b"NACK", self.taken()))
+        (trouble,) = self.node.state.troubles.recent(10)
+        self.assertEqual(b"worker 7", trouble.client)
+
     def test_reason_too_long(self) -> None:
         """A text that is too long is refused, so that no client believes it was kept."""
         job_id = self.taken()

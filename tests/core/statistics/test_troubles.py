@@ -29,6 +29,15 @@ class TroubleTests(NodeCase):
             self.fail_delivery(b"b", reason)
         self.assertEqual([(b"b", 3, 0, b"second"), (b"a", 1, 0, b"down")], self.rows())
 
+    def test_client(self) -> None:
+        """The connection that gave a job back last is named, if it has a name."""
+        self.fail_delivery()
+        troubles = self.node.state.troubles
+        for name in (b"first", b"second", b""):
+            troubles.given_back(b"q", name)
+        troubles.given_back(b"other", b"third")
+        self.assertEqual([b"second"], [one.client for one in troubles.recent(10)])
+
     def test_over(self) -> None:
         """What failed more than a minute ago is of the past."""
         self.fail_delivery()

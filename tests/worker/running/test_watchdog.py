@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.logger import LogEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.worker.base.status import WorkerStatus
+from disque_tx.worker.base.status import WorkerStatus, worker_of
 from disque_tx.worker.running.watchdog import Watchdog
 from disque_tx.worker.tasks.handlers import handler_of
 from tests.logged import observe
@@ -91,6 +91,11 @@ class WatchdogTests(SynchronousTestCase):
 
 class WorkerStatusTests(SynchronousTestCase):
     """``WorkerStatus``."""
+
+    def test_worker_of(self) -> None:
+        """A connection is a worker's, or somebody's who has named it."""
+        name = WorkerStatus("web1/a:7", 3, 2, ("q",)).encoded()
+        self.assertEqual(["web1/a:7", "psql"], [worker_of(name), worker_of("psql")])
 
     @given(
         st.text(st.characters(exclude_categories=["Cs"])),

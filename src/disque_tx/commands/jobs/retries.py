@@ -41,6 +41,10 @@ def nack(server: Server, client: Client, argv: list[bytes]) -> None:
         at += 2
     ids = job_ids(argv[at - 1 :])
     client.replies.integer(server.node.enqueue(ids, True, delay_ms, reason))
+    for job_id in ids if client.name else ():
+        job = server.node.jobs.get(job_id)
+        if job is not None:
+            server.node.state.troubles.given_back(job.queue, client.name)
 
 
 def _delay_ms(word: bytes) -> i64:

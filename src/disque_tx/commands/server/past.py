@@ -89,7 +89,8 @@ def _rows(server: Server, replies: ReplySink, first: int, count: int) -> None:
 def troubles_question(server: Server, client: Client, argv: list[bytes]) -> None:
     """TROUBLES count: queues whose jobs failed in the last minute, that with most failures first:
     name, failures, those without a word of a worker, since when in unix milliseconds, the latest
-    reason, and the job that failed most often, with how often that was."""
+    reason, the job that failed most often, with how often that was, and the name of the connection
+    that gave a job back last."""
     count = integer(argv[1])
     if not 1 <= count <= _ROWS_MAX:
         raise syntax_error()
@@ -97,7 +98,7 @@ def troubles_question(server: Server, client: Client, argv: list[bytes]) -> None
     found = node.state.troubles.recent(count)
     replies.array(len(found))
     for one in found:
-        replies.array(7)
+        replies.array(8)
         replies.bulk(one.data)
         replies.integer(int(one.failed))
         replies.integer(int(one.timed_out))
@@ -105,6 +106,7 @@ def troubles_question(server: Server, client: Client, argv: list[bytes]) -> None
         replies.bulk(one.error)
         replies.bulk(one.job_id)
         replies.integer(int(one.attempts))
+        replies.bulk(one.client)
 
 
 def usual_question(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -24,7 +24,8 @@ class Trouble(Keyed):
     """One queue. ``failed``: deliveries that failed in about the last minute; ``timed_out``: those
     of them whose RETRY passed without a word of the worker. ``since_us``: when the first one
     failed, of those without a minute in between. ``error``: the latest reason that was given.
-    ``attempts``, ``job_id``: of the job that failed most often, of these."""
+    ``attempts``, ``job_id``: of the job that failed most often, of these. ``client``: the name of
+    the connection that gave a job back last, if it had one."""
 
     __slots__ = (
         "_earlier",
@@ -34,6 +35,7 @@ class Trouble(Keyed):
         "_now_timed_out",
         "_turn",
         "attempts",
+        "client",
         "error",
         "job_id",
         "last_ms",
@@ -48,6 +50,7 @@ class Trouble(Keyed):
         self.error: bytes = b""
         self.attempts: i64 = 0
         self.job_id: bytes = b""
+        self.client: bytes = b""
         self._half_ms: i64 = turn.now_ms
         self._now: i64 = 0
         self._now_timed_out: i64 = 0
@@ -114,6 +117,12 @@ class Troubles:
             trouble = Trouble(job.queue, self._turn)
             self._table.put(trouble)
         trouble.add(job, reason, timed_out)
+
+    def given_back(self, queue: bytes, client: bytes) -> None:
+        """A client of this name has given a job of the queue back, which failed."""
+        trouble = self._table.get(queue)
+        if trouble is not None and client:
+            trouble.client = client
 
     def _forget_old(self) -> None:
         for trouble in list(self._table.values()):

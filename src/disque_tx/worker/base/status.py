@@ -62,6 +62,12 @@ class WorkerStatus:
         return cls(_unquoted(worker), int(slots[:9]), int(held[:9]), names)
 
 
+def worker_of(name: str) -> str:
+    """The worker whose connection has this name; the name itself if it is not that of a worker."""
+    status = WorkerStatus.decoded(name)
+    return name if status is None else status.worker
+
+
 def _quoted(text: str) -> str:
     return quote(text, safe=":", errors="surrogateescape")
 

@@ -24,6 +24,7 @@ from disque_tx.diagnosis.facts import (
     Survey,
     SurveyedNode,
 )
+from disque_tx.worker.base.status import worker_of
 
 #: Rounds of asking nodes that others have listed.
 _ROUNDS: Final = 5
@@ -155,7 +156,7 @@ def _asked(node: Disque, *words: bytes | str) -> list[list[Any]]:
 
 def _failures(node: Disque) -> tuple[FailureFacts, ...]:
     answers = _asked(node, "TROUBLES", str(LONGEST_MAX))
-    return merged_failures(row for rows in answers for row in rows)
+    return merged_failures((row for rows in answers for row in rows), worker_of)
 
 
 def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:

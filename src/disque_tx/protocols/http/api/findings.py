@@ -23,6 +23,7 @@ from disque_tx.protocols.http.api.base.values import NODES, ROOT, TEXT, array, s
 from disque_tx.protocols.http.server.asking import CLUSTER, SCOPE, Asked, ask, scope_of
 from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.routes import Route
+from disque_tx.worker.base.status import worker_of
 
 #: For how long findings are kept, so that ten consoles cost no more than one; and what policies
 #: name as queues for dead letters.
@@ -140,7 +141,7 @@ async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
 async def _failures(exchange: Exchange, scope: bytes) -> tuple[FailureFacts, ...]:
     """Return the queues whose jobs fail."""
     asked = await ask(exchange, scope, b"TROUBLES", b"%d" % LONGEST_MAX)
-    return merged_failures(row for rows in asked.answers.values() for row in rows)
+    return merged_failures((row for rows in asked.answers.values() for row in rows), worker_of)
 
 
 def finding_routes(infos: NodeInfos) -> list[Route]:
