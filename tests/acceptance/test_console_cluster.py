@@ -116,7 +116,8 @@ class FiguresTests(ClusterCase):
         self.page.click("Cluster")
         self.page.wait_for_text("body 2")
         self.go(f"jobs/{quote(ids[2], safe='')}", "body 2", "Waits in mail")
-        self.assertIn("1 asked for, 1 node has it", self.page.text())
+        address = f"{self.third.ip}:{self.third.port}"
+        self.assertIn(f"1 asked for, 1 node has it: {address}", self.page.text())
         self.page.click("Acknowledge…")
         self.page.click("Acknowledge")
         self.page.wait_for_text("The job is done.")

@@ -20,6 +20,7 @@ const BAD = new Set(["nacked", "expired", "evicted", "dead", "dropped"]);
 const SIGNS = { queued: "accent", active: "good", acked: "", "wait-repl": "warn" };
 const JSON_MAX = 262144;
 const EVENTS_MAX = 200;
+const HOLDERS_SHOWN = 5;
 /** Workers that are looked through for the one that has a job. */
 const MOST = 1000;
 
@@ -51,11 +52,12 @@ function dead(letter) {
   return typeof task === "string" ? `Its task, ${task},` : `Its job, ${letter.id},`;
 }
 
-/** How many nodes know the job, of those that were asked for. */
+/** How many nodes know the job, of those that were asked for, and which. */
 function copies({ repl, holders, nodes_delivered: told }) {
   const wanted = `${count(repl)} asked for`;
   const there = holders?.length ?? 0;
-  if (there) return `${wanted}, ${count(there)} ${there === 1 ? "node has" : "nodes have"} it`;
+  const names = (holders ?? []).slice(0, HOLDERS_SHOWN).map(nodeName).join(", ");
+  if (there) return `${wanted}, ${count(there)} ${there === 1 ? "node has" : "nodes have"} it: ${names}${there > HOLDERS_SHOWN ? ", …" : ""}`;
   return told?.length ? `${wanted}, sent to ${many(told.length, "node")}` : wanted;
 }
 
