@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,9 @@ from tests.acceptance.daemon import Daemon, DaemonTestCase
 from tests.spark.shared import shared_session
 
 STREAM_S = 60
+#: How often a process is killed: twice in the gates, for each kill costs the start of another Java;
+#: ``make spark-kill`` does it 24 times.
+KILLS = int(os.environ.get("SPARK_KILLS", "2"))
 
 
 def address(daemon: Daemon) -> str:

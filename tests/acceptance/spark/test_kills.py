@@ -11,15 +11,14 @@ from pathlib import Path
 from random import Random
 
 from tests.acceptance.daemon import environment, wait_for
-from tests.acceptance.spark.case import SparkTestCase, add_many, address
+from tests.acceptance.spark.case import KILLS, SparkTestCase, add_many, address
 
-_KILLS = int(os.environ.get("SPARK_KILLS", "4"))
 _JOBS = 20_000
 _ROOT = Path(__file__).resolve().parents[3]
 #: A JVM takes long to start beside others.
 _RUN_S = 300.0
 #: Small enough that there are more batches than kills.
-_BATCH_JOBS = _JOBS // (4 * _KILLS)
+_BATCH_JOBS = _JOBS // (4 * KILLS)
 
 
 class KillTests(SparkTestCase):
@@ -32,7 +31,7 @@ class KillTests(SparkTestCase):
         folder = self.folder()
         ids = add_many(address(daemon), "q", _JOBS, retry_s=5)
         random = Random(1)
-        for _ in range(_KILLS):
+        for _ in range(KILLS):
             self.run_until(
                 lambda: self.in_mid_batch(folder), "a batch is running", address(daemon), folder
             )

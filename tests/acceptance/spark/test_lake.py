@@ -19,9 +19,8 @@ import polars
 from disque_tx.spark.foreach import disque_delta
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, wait_for
-from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, address
+from tests.acceptance.spark.case import KILLS, STREAM_S, SparkTestCase, add_many, address
 
-_KILLS = int(os.environ.get("SPARK_KILLS", "4"))
 _ROOT = Path(__file__).resolve().parents[3]
 #: Where the report of the kills goes, as lines of JSON.
 _REPORT = os.environ.get("SPARK_KILL_REPORT")
@@ -102,7 +101,7 @@ class KillTests(DaemonTestCase):
         ways = [*product(_VICTIMS[how], _STEPS[how], _OUTAGES_S)]
         random.shuffle(ways)
         ids: set[str] = set()
-        done = [*islice(cycle(ways), _KILLS)]
+        done = [*islice(cycle(ways), KILLS)]
         for victim, step, outage_s in done:
             ids |= add_many(address(daemon), "q", 2000, retry_s=_RETRY_S)
             running = self.run_until(how, daemon, table, step, random.randrange(1, 3))
@@ -147,7 +146,7 @@ class KillTests(DaemonTestCase):
         for reader, found in readers.items():
             counted = Counter(found)
             lost, doubled = len(ids - counted.keys()), len(found) - len(counted)
-            report = {"what": how, "reader": reader, "kills": _KILLS, "jobs": len(ids)}
+            report = {"what": how, "reader": reader, "kills": KILLS, "jobs": len(ids)}
             if _REPORT:
                 with open(_REPORT, "a") as out:
                     print(json.dumps({**report, "lost": lost, "doubled": doubled}), file=out)

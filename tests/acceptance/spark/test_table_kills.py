@@ -15,10 +15,10 @@ from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.upkeep import vacuum
 from tests.acceptance.daemon import environment
+from tests.acceptance.spark.case import KILLS
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, segment
 
-_KILLS = int(os.environ.get("SPARK_KILLS", "4"))
 _FILES = 6
 #: Ingests a file at a time and optimizes, again and again, and prints a line per step, so that it
 #: can be killed at any of them.
@@ -48,7 +48,7 @@ class KillTests(PipelineCase):
         readers see it, and after ``vacuum`` the folder has no file beside those of the table."""
         random = Random(1)
         nodes = [Node("a"), Node("b")]
-        for _ in range(_KILLS):
+        for _ in range(KILLS):
             for _ in range(_FILES):
                 self.log(random.choice(nodes))
             self.work_and_kill(random.randrange(1, 4 * _FILES), random.random() * 0.2)
