@@ -36,14 +36,14 @@ _PARTITIONS_MAX: Final = 10_000
 _QUEUES_MAX: Final = 1000
 _PATTERNS_MAX: Final = 100
 _TIMEOUT_S: Final = 10.0
-_CONNECTION: Final = (
-    "disque.servers",
-    "disque.password",
-    "disque.passwordFile",
-    "disque.tls",
-    "disque.tls.ca",
+#: Of :func:`password_of` and :func:`tls_of`.
+SECURITY: Final = ("disque.password", "disque.passwordFile", "disque.tls.ca") + (
     "disque.tls.certificate",
-) + ("disque.tls.key", "disque.tls.verify", "disque.tls.checkHostname")
+    "disque.tls.key",
+    "disque.tls.verify",
+    "disque.tls.checkHostname",
+)
+_CONNECTION: Final = ("disque.servers", "disque.tls", *SECURITY)
 _READ: Final = ("subscribe", "includeDetails")
 _STREAM: Final = ("subscribePattern", "checkpointLocation", "maxJobsPerTrigger") + (
     "maxBytesPerTrigger",

@@ -17,7 +17,7 @@ import attrs
 from disque_tx.client.encryption import ssl_context
 from disque_tx.client.options import TLS
 from disque_tx.spark.errors import BadOption, EventsLost, NodeRefused
-from disque_tx.spark.options import FormatOptions, password_of, tls_of
+from disque_tx.spark.options import SECURITY, FormatOptions, password_of, tls_of
 
 _PATH: Final = "/api/v1/events/files"
 _TIMEOUT_S: Final = 10.0
@@ -35,13 +35,7 @@ _NAME: Final = re.compile(
 _PLACE: Final = "dt=%Y-%m-%d/hour=%H"
 _NODES_MAX: Final = 1_000
 #: The options of nodes, besides their addresses.
-CONNECTION: Final = ("nodes", "disque.password", "disque.passwordFile") + (
-    "disque.tls.ca",
-    "disque.tls.certificate",
-    "disque.tls.key",
-    "disque.tls.verify",
-    "disque.tls.checkHostname",
-)
+CONNECTION: Final = ("nodes", *SECURITY)
 
 
 @attrs.frozen(order=True)
