@@ -388,7 +388,8 @@ class ConnectingTests(DaemonTestCase):
         self.assertIn("errors: 0, replies: 3000", output)
         status, output, _ = disque(*options, "drain", "q", "--raw", "--timeout", "0.1")
         self.assertEqual((0, 3000), (status, len(output.splitlines())))
-        self.assertEqual(0, disque(*options, "cluster", "check", f"127.0.0.1:{port}")[0])
+        status, output, error = disque(*options, "cluster", "check", f"127.0.0.1:{port}")
+        self.assertEqual(0, status, output + error)
 
     def test_tls_refused(self) -> None:
         """Nothing is sent to a node whose certificate cannot be verified, and the error names the

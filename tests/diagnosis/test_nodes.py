@@ -174,17 +174,29 @@ class FindingsTests(SynchronousTestCase):
 
     def test_certificates(self) -> None:
         """A certificate near its end is a problem in time, and no news before that."""
-        fields = {"certificate_next": "the bus"}
-        for days, what, problem in (
-            (29, "expires in 29 days", False),
-            (6, "expires in 6 days", True),
-            (0, "has expired", True),
+        month, day = 30 * 86_400, 86_400
+        for near, left, what, problem in (
+            (month, 29 * day + 5, "expires in 29 days", False),
+            (month, 6 * day + 5, "expires in 6 days", True),
+            (month, day, "expires in 24 hours", True),
+            (month, 0, "has expired", True),
+            (8 * 3600, 7 * 3600, "expires in 7 hours", False),
+            (8 * 3600, 3600, "expires in 1 hours", True),
         ):
-            left = str(days * 86_400 + 5)
-            view = node_view(1, **fields, certificate_expires_in_seconds=left)
+            view = self.certificate(near, left)
             self.only(f"of the bus, that {what}", view, problem=problem)
-        view = node_view(1, **fields, certificate_expires_in_seconds=str(30 * 86_400))
-        self.assertEqual([], found(view))
+        for near, left in ((month, month), (8 * 3600, 8 * 3600)):
+            self.assertEqual([], found(self.certificate(near, left)))
+
+    @staticmethod
+    def certificate(near_end_s: int, left_s: int) -> SurveyedNode:
+        """A node with a certificate that ends in ``left_s``."""
+        return node_view(
+            1,
+            certificate_next="the bus",
+            certificate_expires_in_seconds=str(left_s),
+            certificate_near_end_seconds=str(near_end_s),
+        )
 
     def test_copies(self) -> None:
         """Jobs that lack copies are a problem, with what to do about it."""

@@ -21,9 +21,8 @@ from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
 
 #: From this part of maxmemory on, a node keeps no new jobs itself.
 _MEMORY_SHARE: Final = 0.75
-#: Days before its end from which on a certificate is reported, and from which on it is urgent.
-_CERTIFICATE_DAYS: Final = 30
-_CERTIFICATE_URGENT_DAYS: Final = 7
+#: A certificate is urgent in this part of the time before its end in which it is reported.
+_CERTIFICATE_URGENT: Final = 7 / 30
 _DAY_S: Final = 86_400
 #: How many nodes a finding names.
 _NAMED: Final = 3
@@ -250,13 +249,19 @@ def _log(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 
 def _certificates(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    days = view.number("certificate_expires_in_seconds") // _DAY_S
+    left_s = view.number("certificate_expires_in_seconds")
+    near_end_s = view.number("certificate_near_end_seconds")
     name = view.info.get("certificate_next")
-    if name is None or days >= _CERTIFICATE_DAYS:
+    if name is None or left_s >= near_end_s:
         return
-    when = f"expires in {days} days" if days else "has expired, or expires within a day"
+    if not left_s:
+        when = "has expired"
+    elif left_s < 2 * _DAY_S:
+        when = f"expires in {left_s // 3600} hours"
+    else:
+        when = f"expires in {left_s // _DAY_S} days"
     yield Finding(
-        PROBLEM if days < _CERTIFICATE_URGENT_DAYS else NOTE,
+        PROBLEM if left_s < near_end_s * _CERTIFICATE_URGENT else NOTE,
         view.address,
         f"has a certificate, of {printable(name)}, that {when}",
         "Put a new one in its place, then send SIGHUP to its process ('systemctl reload disque').",

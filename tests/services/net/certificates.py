@@ -19,10 +19,11 @@ def _usage(is_ca: bool) -> x509.KeyUsage:
 
 class Authority:
     """Signs certificates; its own and the signed ones are files in ``folder``. ``days``: how long
-    they are valid."""
+    they are valid; ``past_days``: for how long they have been."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.days = 2
+        self.days = 100
+        self.past_days = 100
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -36,7 +37,7 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=100))
+            .not_valid_before(now - timedelta(days=self.past_days))
             .not_valid_after(now + timedelta(days=self.days))
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
             # Strict verification requires these; later Pythons are strict by default.

@@ -44,13 +44,26 @@ class ExpiryTests(TlsCase):
         self.certificates(31).check()
         self.assertNotIn("certificate", self.logged())
 
+    def test_short_life(self) -> None:
+        """A certificate that is made for three days causes no warning before its last one, so
+        that those who renew theirs each day are not warned all the time."""
+        self.authority.past_days = 1
+        watch = self.certificates(2)
+        watch.check()
+        self.assertNotIn("certificate", self.logged())
+        self.assertEqual(("certificate_near_end_seconds", str(DAY_S)), watch.info()[2])
+        self.reactor.advance(1.5 * DAY_S)
+        watch.check()
+        self.assertIn("in 0 days", self.logged())
+
     def test_info(self) -> None:
         """INFO says which certificate ends first, and when, so that monitoring sees it coming."""
         watch = self.certificates(2)
-        name, left = watch.info()
+        name, left, near = watch.info()
         self.assertEqual(("certificate_next", "the bus"), name)
         self.assertEqual("certificate_expires_in_seconds", left[0])
         self.assertEqual(2, (int(left[1]) + 60) // DAY_S)
+        self.assertEqual(("certificate_near_end_seconds", str(30 * DAY_S)), near)
         self.reactor.advance(3 * DAY_S)
         self.assertEqual(("certificate_expires_in_seconds", "0"), watch.info()[1])
         self.assertEqual([], Certificates(list, self.log, self.reactor).info())

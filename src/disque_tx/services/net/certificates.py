@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from disque_tx.services.machine.log import DaemonLog
 
 _DAY_S: Final = 86_400
-_SOON_DAYS: Final = 30
+#: A certificate is near its end in its last 30 days, or the last third of a shorter life.
+_SOON_S: Final = 30 * _DAY_S
 
 
 def openssl_text(error: BaseException | None) -> str:
@@ -76,10 +77,22 @@ class Identity:
     def expires_s(self) -> float | None:
         """Unix time at which the certificate expires; ``None`` when that is unknown."""
         certificate: Any = getattr(self._options, "certificate", None)
-        end = certificate.get_notAfter() if certificate is not None else None
-        if end is None:
-            return None
-        return datetime.strptime(end.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+        return _unix_s(certificate.get_notAfter()) if certificate is not None else None
+
+    def near_end_s(self) -> float:
+        """How long before its end the certificate is to be replaced, in seconds."""
+        certificate: Any = getattr(self._options, "certificate", None)
+        begin_s = _unix_s(certificate.get_notBefore()) if certificate is not None else None
+        end_s = self.expires_s()
+        if begin_s is None or end_s is None:
+            return _SOON_S
+        return min(_SOON_S, max(0.0, (end_s - begin_s) / 3))
+
+
+def _unix_s(time_asn1: bytes | None) -> float | None:
+    if time_asn1 is None:
+        return None
+    return datetime.strptime(time_asn1.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
 
 class Certificates(Service):
@@ -116,11 +129,12 @@ class Certificates(Service):
             expires_s = identity.expires_s()
             if expires_s is None:
                 continue
-            left_days = int((expires_s - self._now_s()) // _DAY_S)
+            left_s = expires_s - self._now_s()
+            left_days = int(left_s // _DAY_S)
             date = datetime.fromtimestamp(expires_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            if left_days >= _SOON_DAYS:
+            if left_s >= identity.near_end_s():
                 continue
-            if left_days < 0:
+            if left_s < 0:
                 problem = f"expired on {date}: clients and nodes that check it refuse to connect"
             else:
                 problem = f"expires on {date}, in {left_days} days"
@@ -130,15 +144,19 @@ class Certificates(Service):
             )
 
     def info(self) -> list[tuple[str, str]]:
-        """Which certificate is the next one to expire, and in how many seconds, for INFO; nothing
-        where there is none."""
-        known = [(one.expires_s(), one.name) for one in self._identities()]
-        ends = [(expires_s, name) for expires_s, name in known if expires_s is not None]
+        """Which certificate is the next one to expire, in how many seconds, and how long before
+        its end it is to be replaced, for INFO; nothing where there is none."""
+        known = [(one.expires_s(), one) for one in self._identities()]
+        ends = [(expires_s, one) for expires_s, one in known if expires_s is not None]
         if not ends:
             return []
-        expires_s, name = min(ends)
+        expires_s, one = min(ends, key=lambda end: end[0])
         left_s = max(0, int(expires_s - self._now_s()))
-        return [("certificate_next", name), ("certificate_expires_in_seconds", str(left_s))]
+        return [
+            ("certificate_next", one.name),
+            ("certificate_expires_in_seconds", str(left_s)),
+            ("certificate_near_end_seconds", str(int(one.near_end_s()))),
+        ]
 
     def reload(self) -> None:
         """Load new certificates from the files that the configuration names."""

@@ -20,7 +20,7 @@ _GREATEST: Final = frozenset(
     )
 )
 #: And of which the least is.
-_LEAST: Final = frozenset(("certificate_expires_in_seconds",))
+_LEAST: Final = frozenset(("certificate_expires_in_seconds", "certificate_near_end_seconds"))
 #: What only names something.
 _TEXTS: Final = frozenset(("disque_version", "disque_tx_version"))
 
