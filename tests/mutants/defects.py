@@ -74,6 +74,7 @@ from disque_tx.sim.stage.shape import Pair
 from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
+from tests.mutants.demandplants import keep_credit, keep_used_up
 from tests.mutants.healplants import (
     asks_nobody,
     fresh_delay,
@@ -127,7 +128,6 @@ from tests.mutants.plants import (
     hand_out_expired,
     hold_shortly,
     ignore_working,
-    keep_credit,
     keep_old,
     keep_tables,
     keep_when_leaving,
@@ -833,6 +833,15 @@ MUTANTS: Final = [
         StandingDemand,
         "arrived",
         keep_credit,
+        "WaitingClientsServed",
+        ("federation", ""),
+    ),
+    Mutant(
+        "demand-used-up",
+        "demand does not end where all of it seems to have come",
+        Receivers,
+        "withdraw",
+        keep_used_up,
         "WaitingClientsServed",
         ("federation", ""),
     ),

@@ -699,17 +699,6 @@ def delete_by_repair(right: Any) -> Any:
     return renumbered
 
 
-def keep_credit(right: Any) -> Any:
-    """Jobs that come use up no credit, as far as the node knows that was told."""
-
-    def arrived(self: Any, giver: bytes, size: int, more: bool) -> None:
-        grants, self.grants = self.grants, {}
-        right(self, giver, size, more)
-        self.grants = grants
-
-    return arrived
-
-
 def lose_returned(right: Any) -> Any:
     """Jobs that nobody took are forgotten instead of being sent back."""
 

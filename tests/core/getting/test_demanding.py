@@ -7,6 +7,7 @@ from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.messages.bus import QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS
 from disque_tx.messages.demands import ENTRIES_MAX, DemandMessage
+from tests.core.bench import add_request
 from tests.core.flowbench import Flow, FlowTestCase
 
 
@@ -41,6 +42,48 @@ class TellTests(FlowTestCase):
         self.add(0)
         self.assertEqual(1, self.length(0))
 
+    def test_used_up(self) -> None:
+        """The demand ends, too, when all that was demanded came: a node that remembers every queue
+        of which it ever gave a job takes no new ones in after the 20,000th."""
+        client = self.wait(1)
+        self.add(0)
+        self.assertEqual([True], self.served(client))
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual({}, self.wanted(0))
+
+    def test_pattern_used_up(self) -> None:
+        """The same of a pattern."""
+        client = self.wait_matching(1, [b"mail:*"], [])
+        self.add(0, b"mail:1")
+        self.assertEqual([True], self.served(client))
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual((b"+mail:*", 0, 0), self.told(1, 0)[-1])
+
+    def test_job_under_way(self) -> None:
+        """A job that was sent before more was demanded counts at one node only: the demand ends
+        though the node that made it has received all of it, as it counts."""
+        first = self.wait(1)
+        giver, taker = self.flow.nodes[0], self.flow.nodes[1]
+        giver.add_job(self.client(), add_request(b"q", b"body", replicate=1, ttl_s=3600))
+        giver.serve()
+        giver.finish()
+        second = self.wait(1)
+        self.assertEqual([True, False], self.served(first, second))
+        self.add(0)
+        self.assertEqual([True], self.served(second))
+        self.assertEqual(0, taker.queues.obtain(b"q", self.flow.now_ms).blocked())
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual({}, self.wanted(0))
+
+    def test_paused_while_renewed(self) -> None:
+        """A demand that is about to be renewed is known elsewhere, and ends with a pause."""
+        self.wait(1)
+        node = self.flow.nodes[1]
+        node.demanding.renew(node.queues.obtain(b"q", self.flow.now_ms))
+        node.pause(b"q", PAUSE_OUT)
+        self.flow.settle()
+        self.assertEqual({}, self.wanted(0))
+
     def test_client_comes_again(self) -> None:
         """A client that comes again at once needs no message about the nodes that gave nothing."""
         client = self.wait(1)
@@ -48,7 +91,6 @@ class TellTests(FlowTestCase):
         self.assertEqual([True], self.served(client))
         self.told(1, 0), self.told(1, 2)
         self.wait(1)
-        self.flow.run(4 * LINGER_MS)
         self.assertEqual([(b"=q", 1, 1)], self.told(1, 0))
         self.assertEqual([], self.told(1, 2))
 

@@ -158,6 +158,23 @@ class BacklogTests(FlowTestCase):
         self.assertEqual(lying, self.flow.nodes[1].totals.returned)
         self.assertEqual(1_000, self.length(0) + self.taken(1))
 
+    def test_given_back_at_once(self) -> None:
+        """A node that gives jobs back demands none, whatever happens in the same turn."""
+        self.add(0, count=1_000)
+        self.drain(1, 100, 5)
+        node = self.flow.nodes[1]
+        queue = node.queues.obtain(b"q", self.flow.now_ms)
+        self.flow.now_ms += 2 * LINGER_MS
+        self.flow.begin()
+        node.demanding.run_due()
+        self.assertEqual([queue], node.demanding.returns)
+        assert queue.standing is not None
+        queue.standing.window = 4 * self.length(1)
+        node.waiters.note_demand(queue)
+        self.flow.settle()
+        self.flow.run(4 * LINGER_MS)
+        self.assertEqual({}, self.wanted(0))
+
     def taken(self, at: int) -> int:
         """How many jobs clients of a node have received."""
         return int(self.flow.nodes[at].totals.delivered)

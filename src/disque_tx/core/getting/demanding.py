@@ -75,13 +75,13 @@ class Demanding(Part):
     def renew(self, queue: Queue) -> None:
         """A client still waits at the queue: tell once more what is demanded."""
         if queue.standing is not None:
-            queue.standing.grants.clear()
+            queue.standing.renew()
             self._waiters.note_demand(queue)
 
     def renew_pattern(self, selector: Selector) -> None:
         """A client still waits for queues that match: tell once more what is demanded."""
         if selector.standing is not None:
-            selector.standing.grants.clear()
+            selector.standing.renew()
             self._waiters.note_pattern(selector)
 
     def arrived(self, queue: Queue, giver: bytes, size: i64, more: bool) -> None:
@@ -209,7 +209,7 @@ class Demanding(Part):
         refused = list(selector.refused)
         if refused != selector.refused_told:
             selector.refused_told = refused
-            standing.grants.clear()
+            standing.renew()
 
     def _pattern(self, selector: Selector) -> list[bytes]:
         words = [MATCH + glob for glob in selector.patterns]
@@ -242,8 +242,9 @@ class Demanding(Part):
             if standing.window > 0 and now_ms - queue.fetched_ms < LINGER_MS:
                 self._lingering[queue] = int(now_ms + LINGER_MS)
                 continue
-            self.receivers.withdraw(standing, [QUEUE + queue.name])
             if standing.surplus > 0 and queue.jobs.size > 0:
+                # Before the jobs: who gets them must not send them here again.
+                self.receivers.withdraw(standing, [QUEUE + queue.name])
                 self.returns.append(queue)
             else:
                 self.end(queue)
@@ -260,8 +261,10 @@ class Demanding(Part):
 
     def end(self, queue: Queue) -> None:
         """Nothing is demanded of the queue any more."""
-        queue.standing = None
-        self._standing.pop(queue, None)
+        if queue.standing is not None:
+            self.receivers.withdraw(queue.standing, [QUEUE + queue.name])
+            queue.standing = None
+            self._standing.pop(queue, None)
 
     def forget_all(self) -> None:
         """All queues are about to be forgotten."""

@@ -131,10 +131,12 @@ class Receivers(LinkWatcher):
             self.unsent = True
 
     def withdraw(self, standing: StandingDemand, words: list[bytes]) -> None:
-        """End a demand at all nodes."""
+        """End a demand at all nodes that were told, those among them that gave all that they were
+        asked for: a job that was under way when more was demanded counts at one of both only, and
+        they remember each queue until its demand ends."""
         for node_id, grant in standing.grants.items():
             receiver = self.by_id.get(node_id)
-            if receiver is not None and grant.era == receiver.era and grant.credit > 0:
+            if receiver is not None and grant.era == receiver.era:
                 receiver.entries.append(DemandEntry(words, 0, 0, 0))
                 self.unsent = True
         standing.grants.clear()

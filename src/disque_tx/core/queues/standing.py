@@ -20,7 +20,8 @@ _SHRINK_MS: Final = 1_000
 
 
 class Grant:
-    """What one node may still send, as far as is known here. ``era``: of its link (see
+    """What one node may still send, as far as is known here, and perhaps more: see
+    ``Receivers.withdraw``. ``era``: of its link (see
     ``core.getting.receivers``); a grant of an earlier era is void. ``credit``: jobs; ``waiting``:
     those of them for which a client was said to wait."""
 
@@ -62,6 +63,11 @@ class StandingDemand:
         self.giver = giver
         self.size = max(size, self.size - (self.size >> 4))
         self._more = more
+
+    def renew(self) -> None:
+        """Let all nodes be told again; until then they know what they were told."""
+        for grant in self.grants.values():
+            grant.credit = grant.waiting = 0
 
     def adjust(self, waiting: i64, stock: i64, now_ms: i64) -> None:
         """Make the window larger while clients take jobs faster than they come, and smaller while

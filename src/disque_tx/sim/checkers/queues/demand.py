@@ -157,7 +157,7 @@ def _wrong(node: Node, other: Node) -> list[str]:
         demanded = node.queues.get(wanted)
         # Demand lasts for a moment after the last client.
         stands = demanded is not None and demanded.standing is not None
-        if credit is not None and credit.credit > 0 and not stands:
+        if credit is not None and not stands:
             name = wanted.decode("latin-1")
             breaches.append(f"demand of {name}, for which no client waits,")
     return breaches
