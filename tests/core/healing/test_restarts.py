@@ -6,7 +6,8 @@ from disque_tx.core.healing.restarts import BATCH_MAX
 from disque_tx.messages.bustypes import HANDOVER, REPLJOB
 from disque_tx.messages.handover import ANSWER, NOT_HELD, HandoverEntry, HandoverMessage
 from disque_tx.messages.nodes import LEAVING
-from tests.core.healing.healbench import HealCase
+from tests.core.flowbench import Direction
+from tests.core.healing.healbench import AFTER_MS, HealCase
 
 _SOON_MS = 4_000
 
@@ -160,6 +161,35 @@ class RestartTests(HealCase):
         self.assertEqual(2, len(self.holders(job_id)))
         self.assertIn(silent, self.holders(job_id))
 
+    def test_never_got_its_copy_and_link_breaks(self) -> None:
+        """The same when the question to that node is lost with its connection, or there is none
+        for a moment."""
+        for connected in (True, False):
+            self.setUp()
+            job_id = self.add_job(0)
+            self.pass_ms(_SOON_MS)
+            silent = self.never_got(job_id)
+            holder = self.other_holder(0, job_id)
+            self.kill(0)
+            if connected:
+                self.lose_question(holder, silent)
+            else:
+                self.flow.disconnect(holder, silent)
+                self.pass_ms(2 * AFTER_MS)
+            self.flow.connect(holder, silent)
+            self.pass_ms(30_000)
+            self.assertEqual(2, len(self.holders(job_id)))
+            self.assertIn(silent, self.holders(job_id))
+
+    def lose_question(self, holder: int, silent: int) -> None:
+        """A node asks another one about its jobs, and the connection breaks."""
+        link = self.flow.entry(holder, silent).link
+        assert link is not None and isinstance(link.sink, Direction)
+        link.sink.cut = True
+        while not self.flow.nodes[holder].healing.restarts.asked:
+            self.pass_ms(1_000)
+        self.flow.disconnect(holder, silent)
+
     def test_never_got_it_and_started_again(self) -> None:
         """The same when the other node comes back without its copy."""
         job_id = self.add_job(0)
@@ -168,6 +198,18 @@ class RestartTests(HealCase):
         self.restart(0)
         self.pass_ms(_SOON_MS)
         self.assertEqual(3, len(self.holders(job_id)))
+        self.assertIn(silent, self.holders(job_id))
+
+    def test_never_got_it_and_leaving(self) -> None:
+        """The same when the other node leaves, and is started again meanwhile: nobody gives it
+        copies, and it has none to give."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        silent = self.never_got(job_id)
+        self.announce_leaving(0)
+        self.restart(0)
+        self.pass_ms(30_000)
+        self.assertEqual(2, len(self.holders(job_id)))
         self.assertIn(silent, self.holders(job_id))
 
     def test_leaving(self) -> None:

@@ -110,7 +110,7 @@ class Healing(Part, LinkWatcher):
         now_ms = self._turn.now_ms
         changed = self.shortages.update()
         if self.rate > 0 and self.nodes.after_ms > 0 and not self._membership.leaving:
-            self.restarts.links_changed(self.nodes.lost)
+            self.restarts.links_changed(self.nodes.lost.keys() | self.nodes.leaving.keys())
         if changed:
             due_ms = max(now_ms, self._counted_ms + _CHANGE_MS)
             if self._walk != _COUNT:

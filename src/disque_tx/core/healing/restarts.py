@@ -12,7 +12,7 @@ jobs with two copies.
    the copy.
 3. Where a list is longer than REPLICATE, some node in it may never have got its copy, and only the
    node that added the job knew. So the other nodes of such lists are asked, too, when one of them
-   was started again, or is lost.
+   was started again, is lost, or leaves.
 
 Nodes of the original, and those of ours that do not know HANDOVER, are not asked.
 """
@@ -40,7 +40,7 @@ from disque_tx.messages.handover import (
     HandoverEntry,
     HandoverMessage,
 )
-from disque_tx.messages.nodes import LEAVING, Link, NodeEntry
+from disque_tx.messages.nodes import FAIL, LEAVING, Link, NodeEntry
 
 #: Jobs that one message asks about, and messages to one node that may wait for their answers.
 BATCH_MAX: Final = 500
@@ -90,18 +90,21 @@ class RestartedNodes:
         #: did not answer.
         self._known: dict[bytes, int] = {}
         self._later_ms: dict[bytes, int] = {}
-        #: Nodes that were lost when jobs were last looked through; and those, with the ones that
+        #: Nodes that were gone when jobs were last looked through; and those, with the ones that
         #: were started again, whose lists are in doubt in the walk under way.
-        self._lost: set[bytes] = set()
+        self._gone: set[bytes] = set()
         self._doubted: set[bytes] = set()
+        #: Whether a node of a list in doubt did not answer, so that all this is asked once more.
+        self._unsettled: bool = False
         self._walking: bool = False
         self._cursor: int = 0
         self._next_ms: i64 = NEVER_MS
 
     # -- when --------------------------------------------------------------------------------
 
-    def links_changed(self, lost: dict[bytes, int]) -> None:
-        """See whether nodes were started again that can be asked now, or are lost."""
+    def links_changed(self, gone: set[bytes]) -> None:
+        """See whether nodes were started again that can be asked now, or are ``gone``: lost, or
+        leaving."""
         if self._walking or not self._membership.features & CAN_HAND_OVER:
             return
         now_ms = self._turn.now_ms
@@ -114,10 +117,10 @@ class RestartedNodes:
             known: i64 = self._known.get(node.id, 0)
             if not known or not same_start(known, node.newest_link):
                 self.asked[node.id] = _Asked(node, link, True)
-        newly_lost = lost.keys() - self._lost
-        self._lost = set(lost)
-        if self.asked or newly_lost:
-            self._doubted = newly_lost | self.asked.keys()
+        newly_gone = gone - self._gone
+        self._gone = gone
+        if self.asked or newly_gone:
+            self._doubted = newly_gone | self.asked.keys()
             self._walking = True
             self._cursor = 0
             self._next_ms = now_ms
@@ -155,13 +158,20 @@ class RestartedNodes:
             if self._cursor >= 0:
                 self._walk()
         if self._cursor < 0 and not self.missing and not self._has_unanswered():
-            for node_id, asked in self.asked.items():
-                if asked.started:
-                    self._known[node_id] = int(asked.number)
+            self._settle()
             self._end()
         if not self._walking and self.missing:
             self._next_ms = self._turn.now_ms + _PAUSE_MS
         return sent
+
+    def _settle(self) -> None:
+        if self._unsettled:
+            self._unsettled = False
+            self._gone = set()
+            return
+        for node_id, asked in self.asked.items():
+            if asked.started:
+                self._known[node_id] = int(asked.number)
 
     def _has_unanswered(self) -> bool:
         return any(asked.unanswered > 0 for asked in self.asked.values())
@@ -175,6 +185,10 @@ class RestartedNodes:
             elif asked.unanswered and now_ms - asked.answered_ms > _SILENT_MS:
                 del self.asked[node_id]
                 self._later_ms[node_id] = int(now_ms + _SILENT_MS)
+            else:
+                continue
+            if not asked.started:
+                self._unsettled = True
 
     def _walk(self) -> None:
         """Ask about the next jobs, unless too many answers or copies are missing."""
@@ -210,8 +224,12 @@ class RestartedNodes:
     def _ask_too(self, node_id: bytes) -> _Asked | None:
         """Another node of a list in doubt, if it can be asked."""
         node = self._membership.nodes.get(node_id)
-        link = node.link if node is not None else None
-        if node is None or link is None or node.flags & LEAVING:
+        if node is None or node.flags & LEAVING:
+            return None
+        link = node.link
+        if link is None:
+            if not node.flags & FAIL:
+                self._unsettled = True  # it is about to have one
             return None
         if not link.features & CAN_HAND_OVER:
             return None
