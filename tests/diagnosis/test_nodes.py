@@ -198,6 +198,16 @@ class FindingsTests(SynchronousTestCase):
             certificate_near_end_seconds=str(near_end_s),
         )
 
+    def test_slow(self) -> None:
+        """A node whose process does not run in time is slow: one that was late once or twice is
+        not, for a rewrite of the log or a large request may do that."""
+        for delays, longest, problem in ((3, "0.62", False), (12, "0.62", True), (3, "2.50", True)):
+            view = node_view(1, event_loop_delays=str(delays), event_loop_delay_seconds=longest)
+            what = f"is slow: it could do nothing for up to {float(longest):.1f} s, {delays} times"
+            self.only(what, view, problem=problem)
+        view = node_view(1, event_loop_delays="2", event_loop_delay_seconds="9.00")
+        self.assertEqual([], found(view))
+
     def test_copies(self) -> None:
         """Jobs that lack copies are a problem, with what to do about it."""
         fields = {"jobs_lacking_copies": "12", "copies_eta_seconds": "3"}

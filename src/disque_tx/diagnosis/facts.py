@@ -85,6 +85,11 @@ class SurveyedNode:
         value = self.info.get(name, "")
         return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
 
+    def seconds(self, name: str) -> float:
+        """A time in INFO, in seconds; 0 where it is missing."""
+        value = self.info.get(name, "")
+        return float(value) if value.replace(".", "", 1).isdecimal() and len(value) < 20 else 0.0
+
     def listening(self, whom: str) -> list[str]:
         """Addresses on which it listens for ``clients`` or for the ``bus``; none if it does not
         report them."""

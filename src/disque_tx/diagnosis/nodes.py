@@ -24,6 +24,11 @@ _MEMORY_SHARE: Final = 0.75
 #: A certificate is urgent in this part of the time before its end in which it is reported.
 _CERTIFICATE_URGENT: Final = 7 / 30
 _DAY_S: Final = 86_400
+#: From so many delays in a minute on a node is slow; and from so many, or such a long one, that is
+#: a problem.
+_DELAYS_NOTED: Final = 3
+_DELAYS_MANY: Final = 10
+_DELAY_LONG_S: Final = 2.0
 #: How many nodes a finding names.
 _NAMED: Final = 3
 
@@ -184,6 +189,19 @@ def _original(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _delays(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
+    delays, longest_s = view.number("event_loop_delays"), view.seconds("event_loop_delay_seconds")
+    if delays >= _DELAYS_NOTED:
+        yield Finding(
+            PROBLEM if delays >= _DELAYS_MANY or longest_s >= _DELAY_LONG_S else NOTE,
+            view.address,
+            f"is slow: it could do nothing for up to {longest_s:.1f} s, {delays} times in the last"
+            " minute",
+            "Its machine is busy or swaps, or commands take long: SLOWLOG GET shows these.",
+            link=NODES_PAGE,
+        )
+
+
 def _memory(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
     used = view.number("used_memory")
     if view.maxmemory and used > _MEMORY_SHARE * view.maxmemory:
@@ -292,6 +310,7 @@ NODE_CHECKS: Final[tuple[Check, ...]] = (
     _each(_copies),
     _each(_discovery),
     _each(_memory),
+    _each(_delays),
     clocks,
     _each(_links),
     disagreements,

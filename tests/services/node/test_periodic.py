@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from disque_tx.config.lists import OutputLimit
 from disque_tx.messages.bustypes import NEEDJOBS
+from disque_tx.services.machine.delays import Delays
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from tests.services.bus.bench import BusCase
 from tests.services.doubles import StillLog
@@ -19,7 +20,10 @@ class CronCase(NodeCase):
         """A started node, at a whole second of the monotonic clock."""
         super().setUp()
         self.aof = StillLog()
-        self.cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, self.aof))
+        self.late = Delays()
+        self.cron = Cron(
+            self.runtime, self.settings, self.platform(), cast(Any, self.aof), self.late
+        )
         self.cron.startService()
         self.addCleanup(self.stop)
 
@@ -162,6 +166,34 @@ class CronTests(CronCase):
         self.cron.hz_changed()
         self.reactor.pump([0.02] * 50)
         self.assertEqual(60, self.aof.ticks)
+
+    def test_delays(self) -> None:
+        """INFO says how often the process was late by half a second or more in the last minute,
+        and by how much at most, so that a slow node is known to be one."""
+        self.wait(1)
+        self.assertEqual(("0", "0.00"), self.delays())
+        for late_s in (0.4, 0.9, 1.6):
+            self.reactor.advance(late_s)
+            self.wait(1)
+        self.assertEqual(("2", "1.50"), self.delays())
+        self.wait(61)
+        self.assertEqual(("0", "0.00"), self.delays())
+
+    def test_no_delay_by_hz(self) -> None:
+        """Another pace is no delay."""
+        self.settings.hz = 1
+        self.cron.hz_changed()
+        self.wait(3)
+        self.settings.hz = 100
+        self.reactor.advance(0.9)
+        self.cron.hz_changed()
+        self.wait(1)
+        self.assertEqual(("0", "0.00"), self.delays())
+
+    def delays(self) -> tuple[str, str]:
+        """What INFO says of them."""
+        fields = dict(self.late.info())
+        return fields["event_loop_delays"], fields["event_loop_delay_seconds"]
 
     def test_goes_on(self) -> None:
         """An exception in a run is logged, and the next run still happens."""

@@ -11,6 +11,7 @@ from zope.interface.verify import verifyObject
 from disque_tx.core.node import Node
 from disque_tx.engine.turns import OutgoingLinks
 from disque_tx.errors import LocalError
+from disque_tx.services.machine.delays import Delays
 from disque_tx.services.node.periodic import Cron
 from disque_tx.services.turns.interfaces import IClock, ITurn
 from disque_tx.services.turns.pump import Session
@@ -219,7 +220,7 @@ class FaultTests(NodeCase):
         """An exception in the periodic work ends its turn: requests that TLS clients send
         afterwards get logged and answered at once, not only when another turn happens."""
         aof = StillLog()
-        cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, aof))
+        cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, aof), Delays())
         aof.error = ZeroDivisionError()
         self.assertRaises(ZeroDivisionError, cron.run)
         self.assertFalse(self.runtime.turns.active)

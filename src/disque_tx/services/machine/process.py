@@ -18,6 +18,7 @@ from twisted.application.service import Service
 from twisted.internet.task import LoopingCall
 
 from disque_tx import __version__
+from disque_tx.services.machine.delays import Delays
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -31,12 +32,14 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessInfo:
-    """Facts about this process. ``run_id``: 40 hex digits, new at every start."""
+    """Facts about this process. ``run_id``: 40 hex digits, new at every start. ``delays``: of its
+    periodic work."""
 
     def __init__(self, settings: Settings, run_id: str) -> None:
         self._settings = settings
         self._run_id = run_id
         self._started_s = time.monotonic()
+        self.delays = Delays()
 
     def server(self) -> list[tuple[str, str]]:
         """INFO's Server section."""
@@ -74,6 +77,7 @@ class ProcessInfo:
             ("used_cpu_user", f"{own.ru_utime:.2f}"),
             ("used_cpu_sys_children", f"{children.ru_stime:.2f}"),
             ("used_cpu_user_children", f"{children.ru_utime:.2f}"),
+            *self.delays.info(),
         ]
 
 

@@ -14,6 +14,7 @@ from disque_tx.services.bus.tablelog import KeyLog, TableLog
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
+    from disque_tx.services.machine.delays import Delays
     from disque_tx.services.machine.log import DaemonLog
     from disque_tx.services.machine.platform import Platform
     from disque_tx.services.node.aof import AppendOnlyFile
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Cron(Service):
-    """Runs the periodic work of a node ``hz`` times a second (client protocol, section 20)."""
+    """Runs the periodic work of a node ``hz`` times a second (client protocol, section 20), and
+    notes in ``delays`` when it is late."""
 
     def __init__(
         self,
@@ -29,8 +31,11 @@ class Cron(Service):
         settings: Settings,
         platform: Platform,
         aof: AppendOnlyFile,
+        delays: Delays,
     ) -> None:
         self._runtime = runtime
+        self._clock = platform.clock
+        self._delays = delays
         self._settings = settings
         self._log = platform.log
         self._work = PeriodicWork(runtime.server, settings, runtime, aof, platform.log)
@@ -50,6 +55,7 @@ class Cron(Service):
 
     def hz_changed(self) -> None:
         """``hz`` was set: go on at the new pace."""
+        self._delays.begin()
         if self._loop.running:
             self._loop.stop()
             self._loop.start(1 / self._settings.hz, now=False).addErrback(self._broken)
@@ -61,6 +67,7 @@ class Cron(Service):
 
     def run(self) -> None:
         """Run the periodic work once."""
+        self._delays.ran(self._clock.steady_ms() / 1000, 1 / self._settings.hz)
         with self._runtime.turn():
             self._work.run()
 

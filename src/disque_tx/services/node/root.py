@@ -114,7 +114,7 @@ class NodeRoot(MultiService, SingleProcess):
         self.node_service = NodeService(self.runtime)
         plugged = (self.node_service, self.eventlog.sinks, self._is_serving)
         self.plugin_host = PluginHost(self.runtime, settings, platform, *plugged)
-        self.cron = Cron(self.runtime, settings, platform, self.aof)
+        self.cron = Cron(self.runtime, settings, platform, self.aof, self.process.delays)
         hub = Hub(reactor, self.runtime)
         self.listeners = self.make_listeners(hub)
         self.bus = Bus(self.runtime, settings, platform, hub, first_epoch(clock.wall_us()))

@@ -15,7 +15,7 @@ _GREATEST: Final = frozenset(
     (
         *("oldest_queued_job_age_seconds", "uptime_in_seconds", "aof_rewrite_in_progress"),
         *("cluster_clock_ahead_seconds", "cluster_clocks_apart", "discovery_addresses"),
-        *("discovery_sources_failing",),
+        *("discovery_sources_failing", "event_loop_delays", "event_loop_delay_seconds"),
         *("copies_eta_seconds", "holders_lost", "walk_progress"),
     )
 )
