@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.statistics.rings import Record
 from disque_tx.core.statistics.waits import Histogram
-from disque_tx.diagnosis.answers import merged_failures
+from disque_tx.diagnosis.answers import merged_failures, with_versions
 from disque_tx.diagnosis.facts import FailureFacts, Survey
 from disque_tx.diagnosis.finding import Finding
 from disque_tx.diagnosis.findings import findings
@@ -185,3 +185,16 @@ class NodeIncidentTests(SynchronousTestCase):
         (one,) = merged_failures(rows, lambda name: name.removeprefix("w/"))
         (finding,) = findings(Survey({}, {}, (), frozenset(), 100.0, (one,)))
         self.assertIn("11 deliveries of mail failed: down (at worker web1:4711)", finding.what)
+
+    def test_version_of_a_worker(self) -> None:
+        """A failure after a deploy names the version that it began with; whatever else connections
+        say of themselves is no fault."""
+        one = FailureFacts("mail", 2, 0, 50.0, "down", "D-1", 3, "web1:4711")
+        said = (b"", b"[" * 100_000, b"[1]", b'{"worker": ["web1:4711"], "version": "6"}',
+                b'{"worker": "web1:4711", "version": "7.2"}', b'{"worker": "web2:1"}')  # fmt: skip
+        rows = [[1, b"addr", b"name", 1, 0, text] for text in said]
+        for worker, end in (("web1:4711", ", version 7.2)"), ("web2:1", "web2:1)")):
+            known = with_versions((attrs.evolve(one, worker=worker),), [*rows, []])
+            (finding,) = findings(Survey({}, {}, (), frozenset(), 100.0, known))
+            self.assertIn(f"failed: down (at worker {worker}", finding.what)
+            self.assertIn(end, finding.what)

@@ -201,7 +201,7 @@ class FindingsTests(SynchronousTestCase):
     def test_slow(self) -> None:
         """A node whose process does not run in time is slow: one that was late once or twice is
         not, for a rewrite of the log or a large request may do that."""
-        for delays, longest, problem in ((3, "0.62", False), (12, "0.62", True), (3, "2.50", True)):
+        for delays, longest, problem in ((3, "1.62", False), (12, "1.62", True), (3, "7.50", True)):
             view = node_view(1, event_loop_delays=str(delays), event_loop_delay_seconds=longest)
             what = f"is slow: it could do nothing for up to {float(longest):.1f} s, {delays} times"
             self.only(what, view, problem=problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.diagnosis.answers import hour_of, more_than_before
 from disque_tx.diagnosis.facts import QueueFacts, Survey
 from disque_tx.diagnosis.finding import Finding
 from disque_tx.diagnosis.findings import findings, is_problem
@@ -50,6 +51,31 @@ class QueueFindingTests(SynchronousTestCase):
             self.assertIn("7 dead letters in", finding.what)
         (finding,) = self.found(_WAITING, "{queue}")
         self.assertTrue(is_problem(finding))
+
+    def test_dead_letters_grew(self) -> None:
+        """Letters that came in the last hour are told apart from those that have been there for
+        weeks; many of them are a problem."""
+        for grown, problem in ((3, False), (10, True)):
+            letters = QueueFacts("dead:mail", 70, oldest_s=600.0, grown=grown)
+            (finding,) = self.found(letters)
+            self.assertIn(f"70 dead letters in dead:mail, {grown} more than an", finding.what)
+            self.assertEqual(problem, is_problem(finding))
+
+    def test_more_than_before(self) -> None:
+        """What was queued an hour ago is what each node had then; a queue without a point in that
+        step was empty, and rows of strangers are no fault."""
+        first, last = hour_of(10_000.0)
+        self.assertEqual((7, 11), (first, last))
+        answers: list[list[bytes | str]] = [
+            [b"7 1 0 0 0 20 0", b"8 1 0 0 0 90 0"],
+            [b"8 0 0 0 0 9 0"],
+            [b"7"],
+            [],
+            ["7 0 0 0 0 5"],
+        ]
+        self.assertEqual(45, more_than_before(70, first, answers))
+        self.assertEqual(70, more_than_before(70, first, []))
+        self.assertEqual(0, more_than_before(5, first, answers))
 
     def test_failing(self) -> None:
         """Jobs in backoff have failed."""

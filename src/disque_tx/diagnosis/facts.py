@@ -20,7 +20,8 @@ class QueueFacts:
     ``blocked``: clients that wait for a job. ``out_per_s``: jobs that left, the mean of ten
     seconds. ``pause``: none, in, out or all. ``alert_wait_s``: how long its first job may wait by
     its policy, 0 for any time. ``usual_s``: for how long 99 % of its jobs wait usually, ``None`` if
-    that is not known."""
+    that is not known. ``grown``: how many more jobs are queued than an hour ago, of queues for dead
+    letters."""
 
     name: str
     queued: int
@@ -32,6 +33,7 @@ class QueueFacts:
     pause: str = "none"
     alert_wait_s: int = 0
     usual_s: float | None = None
+    grown: int = 0
 
 
 @attrs.frozen
@@ -39,7 +41,7 @@ class FailureFacts:
     """Failures in a queue in the last minute, over all nodes that answer. ``failed``: deliveries;
     ``timed_out``: those of them whose RETRY passed without a word of the worker. ``error``: the
     latest reason. ``job_id``, ``attempts``: of the job that failed most often. ``worker``: who gave
-    a job back last."""
+    a job back last; ``version``: of its program, if it says so."""
 
     name: str
     failed: int
@@ -49,6 +51,7 @@ class FailureFacts:
     job_id: str = ""
     attempts: int = 0
     worker: str = ""
+    version: str = ""
 
     def with_others(self, other: FailureFacts) -> FailureFacts:
         """The same with what another node says of the queue."""

@@ -28,7 +28,7 @@ _DAY_S: Final = 86_400
 #: a problem.
 _DELAYS_NOTED: Final = 3
 _DELAYS_MANY: Final = 10
-_DELAY_LONG_S: Final = 2.0
+_DELAY_LONG_S: Final = 5.0
 #: How many nodes a finding names.
 _NAMED: Final = 3
 

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from disque_tx.client.errors import printable
+from disque_tx.diagnosis.answers import GROWING_MAX
 from disque_tx.diagnosis.facts import FailureFacts, QueueFacts, Survey
 from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
 
@@ -18,7 +19,7 @@ _ALONE_S: Final = 60.0
 _SLOWER: Final = 2.0
 _SLOW_S: Final = 10.0
 #: From so many failures of a job on, the job itself may be the reason; and from so many failures
-#: in a minute on, those of a queue are a problem.
+#: in a minute, or dead letters in an hour, those of a queue are a problem.
 _POISON: Final = 5
 _MANY: Final = 10
 #: What the names of queues of dead letters begin with where no policy names another.
@@ -29,15 +30,28 @@ _CLUSTER: Final = "cluster"
 _PAUSED: Final = {"in": "for new jobs", "out": "for deliveries", "all": "altogether"}
 
 
-def _holds_letters(name: str, survey: Survey) -> bool:
-    """Whether a queue is one for dead letters: nobody is to fetch these."""
-    if name.startswith(_LETTERS) or name in survey.letter_queues:
+def holds_letters(name: str, letter_queues: frozenset[str]) -> bool:
+    """Whether a queue is one for dead letters: nobody is to fetch these. ``letter_queues``: what
+    policies name as such."""
+    if name.startswith(_LETTERS) or name in letter_queues:
         return True
-    for named in survey.letter_queues:
+    for named in letter_queues:
         start, mark, end = named.partition(_QUEUE_MARK)
         if mark and (start or end) and name.startswith(start) and name.endswith(end):
             return True
     return False
+
+
+def letter_places(
+    queues: tuple[QueueFacts, ...], letter_queues: frozenset[str]
+) -> list[tuple[int, QueueFacts]]:
+    """The first queues for dead letters that hold some, and their places."""
+    found = [
+        (place, queue)
+        for place, queue in enumerate(queues)
+        if queue.queued and holds_letters(queue.name, letter_queues)
+    ]
+    return found[:GROWING_MAX]
 
 
 def _page(name: str) -> str:
@@ -58,7 +72,7 @@ def _alone(survey: Survey) -> Iterator[Finding]:
     for queue in survey.queues:
         idle = not queue.blocked and not queue.in_flight and not queue.out_per_s
         waits = queue.queued and queue.oldest_s >= _NOTED_S and queue.pause in ("none", "in")
-        if idle and waits and not _holds_letters(queue.name, survey):
+        if idle and waits and not holds_letters(queue.name, survey.letter_queues):
             yield Finding(
                 PROBLEM if queue.oldest_s >= _ALONE_S else NOTE,
                 _CLUSTER,
@@ -146,7 +160,10 @@ def _failures(survey: Survey) -> Iterator[Finding]:
 
 def _why(one: FailureFacts) -> str:
     why = f": {printable(one.error)}" if one.error else ""
-    return f"{why} (at worker {printable(one.worker)})" if one.worker else why
+    if not one.worker:
+        return why
+    version = f", version {printable(one.version)}" if one.version else ""
+    return f"{why} (at worker {printable(one.worker)}{version})"
 
 
 def _paused(survey: Survey) -> Iterator[Finding]:
@@ -179,13 +196,15 @@ def _failing(survey: Survey) -> Iterator[Finding]:
 
 def _dead(survey: Survey) -> Iterator[Finding]:
     for queue in survey.queues:
-        if queue.queued and _holds_letters(queue.name, survey):
+        if queue.queued and holds_letters(queue.name, survey.letter_queues):
             of = queue.name.removeprefix(_LETTERS)
             many = "dead letter" if queue.queued == 1 else "dead letters"
+            more = f", {queue.grown} more than an hour ago" if queue.grown else ""
             yield Finding(
-                NOTE,
+                PROBLEM if queue.grown >= _MANY else NOTE,
                 _CLUSTER,
-                f"{queue.queued} {many} in {printable(queue.name)}: jobs that failed for good",
+                f"{queue.queued} {many} in {printable(queue.name)}{more}: jobs that failed for"
+                " good",
                 f"disque dead list {printable(of)}; requeue or drop them.",
                 _since_s(queue, survey),
                 _page(of),

@@ -181,6 +181,32 @@ class RestartTests(HealCase):
             self.assertEqual(2, len(self.holders(job_id)))
             self.assertIn(silent, self.holders(job_id))
 
+    def test_asked_seldom(self) -> None:
+        """While a node of such a list cannot be asked, the others are asked every ten seconds, not
+        all the time."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        silent = self.never_got(job_id)
+        holder = self.other_holder(0, job_id)
+        self.restart(0)
+        self.flow.disconnect(holder, silent)
+        self.flow.sent.clear()
+        self.pass_ms(60_000)
+        asked = [m for m in self.flow.sent if m[0] == holder and m[2].type == HANDOVER]
+        self.assertTrue(3 <= len(asked) <= 12, len(asked))
+
+    def test_nearly_over(self) -> None:
+        """A job whose life is nearly over is not sent again: by the clock of the node that lost it,
+        it may be over, and lives are told in whole seconds, so two nodes could keep it alive."""
+        job_id = self.add_job(0, ttl_s=30)
+        self.pass_ms(28_500)
+        holder = self.other_holder(0, job_id)
+        self.restart(holder)
+        self.pass_ms(1_000)
+        self.assertEqual([0], self.holders(job_id))
+        self.pass_ms(2_000)
+        self.assertEqual([], self.holders(job_id))
+
     def lose_question(self, holder: int, silent: int) -> None:
         """A node asks another one about its jobs, and the connection breaks."""
         link = self.flow.entry(holder, silent).link

@@ -168,26 +168,15 @@ class CronTests(CronCase):
         self.assertEqual(60, self.aof.ticks)
 
     def test_delays(self) -> None:
-        """INFO says how often the process was late by half a second or more in the last minute,
+        """INFO says how often the process was late by a second or more in the last minute,
         and by how much at most, so that a slow node is known to be one."""
         self.wait(1)
         self.assertEqual(("0", "0.00"), self.delays())
-        for late_s in (0.4, 0.9, 1.6):
+        for late_s in (0.4, 1.2, 2.6):
             self.reactor.advance(late_s)
             self.wait(1)
-        self.assertEqual(("2", "1.50"), self.delays())
+        self.assertEqual(("2", "2.50"), self.delays())
         self.wait(61)
-        self.assertEqual(("0", "0.00"), self.delays())
-
-    def test_no_delay_by_hz(self) -> None:
-        """Another pace is no delay."""
-        self.settings.hz = 1
-        self.cron.hz_changed()
-        self.wait(3)
-        self.settings.hz = 100
-        self.reactor.advance(0.9)
-        self.cron.hz_changed()
-        self.wait(1)
         self.assertEqual(("0", "0.00"), self.delays())
 
     def delays(self) -> tuple[str, str]:

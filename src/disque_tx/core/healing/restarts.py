@@ -40,7 +40,7 @@ from disque_tx.messages.handover import (
     HandoverEntry,
     HandoverMessage,
 )
-from disque_tx.messages.nodes import FAIL, LEAVING, Link, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, Link, NodeEntry
 
 #: Jobs that one message asks about, and messages to one node that may wait for their answers.
 BATCH_MAX: Final = 500
@@ -50,6 +50,8 @@ _PAUSE_MS: Final = 20
 _LOOKED_AT: Final = 2_000
 #: Jobs that wait to be sent again: no more are asked about meanwhile.
 _MISSING_MAX: Final = 2_000
+#: A job with less than this left to live is not sent again.
+_NEARLY_OVER_MS: Final = 2_000
 #: A node that answers nothing for so long is left out, and asked again after as long.
 _SILENT_MS: Final = 10_000
 
@@ -94,8 +96,10 @@ class RestartedNodes:
         #: were started again, whose lists are in doubt in the walk under way.
         self._gone: set[bytes] = set()
         self._doubted: set[bytes] = set()
-        #: Whether a node of a list in doubt did not answer, so that all this is asked once more.
+        #: Whether a node of a list in doubt did not answer, so that all this is asked once more,
+        #: and when.
         self._unsettled: bool = False
+        self._again_ms: i64 = 0
         self._walking: bool = False
         self._cursor: int = 0
         self._next_ms: i64 = NEVER_MS
@@ -117,8 +121,10 @@ class RestartedNodes:
             known: i64 = self._known.get(node.id, 0)
             if not known or not same_start(known, node.newest_link):
                 self.asked[node.id] = _Asked(node, link, True)
-        newly_gone = gone - self._gone
-        self._gone = gone
+        newly_gone: set[bytes] = set()
+        if now_ms >= self._again_ms:
+            newly_gone = gone - self._gone
+            self._gone = gone
         if self.asked or newly_gone:
             self._doubted = newly_gone | self.asked.keys()
             self._walking = True
@@ -165,13 +171,16 @@ class RestartedNodes:
         return sent
 
     def _settle(self) -> None:
+        again_ms = self._turn.now_ms + _SILENT_MS
+        for node_id, asked in self.asked.items():
+            if asked.started and self._unsettled:
+                self._later_ms[node_id] = int(again_ms)
+            elif asked.started:
+                self._known[node_id] = int(asked.number)
         if self._unsettled:
             self._unsettled = False
             self._gone = set()
-            return
-        for node_id, asked in self.asked.items():
-            if asked.started:
-                self._known[node_id] = int(asked.number)
+            self._again_ms = again_ms
 
     def _has_unanswered(self) -> bool:
         return any(asked.unanswered > 0 for asked in self.asked.values())
@@ -228,7 +237,7 @@ class RestartedNodes:
             return None
         link = node.link
         if link is None:
-            if not node.flags & FAIL:
+            if not node.flags & (PFAIL | FAIL | NOADDR | HANDSHAKE):
                 self._unsettled = True  # it is about to have one
             return None
         if not link.features & CAN_HAND_OVER:
@@ -273,6 +282,8 @@ class RestartedNodes:
             job = self._jobs.get(job_id)
             if job is None or not may_be_copied(job) or node.id not in job.nodes:
                 continue
+            if job.expire_ms - self._turn.now_ms < _NEARLY_OVER_MS:
+                continue  # its life may be over there, which on the bus has whole seconds
             repair = self._repairs.by_job.get(job_id)
             if repair is not None:
                 if node.id not in repair.asked:

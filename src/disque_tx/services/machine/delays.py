@@ -7,7 +7,7 @@ from typing import Final
 
 #: Later than this is a delay, and what is remembered of the delays: those of the last minute, and
 #: no more than so many.
-DELAY_S: Final = 0.5
+DELAY_S: Final = 1.0
 _REMEMBERED_S: Final = 60.0
 _REMEMBERED_MAX: Final = 120
 
@@ -20,10 +20,6 @@ class Delays:
         self._last_s: float | None = None
         #: When each ended, and how long it was.
         self._found: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED_MAX)
-
-    def begin(self) -> None:
-        """The next run is the first one at a new pace."""
-        self._last_s = None
 
     def ran(self, now_s: float, period_s: float) -> None:
         """The work was done now, on a clock that only goes forward."""

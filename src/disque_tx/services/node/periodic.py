@@ -55,7 +55,6 @@ class Cron(Service):
 
     def hz_changed(self) -> None:
         """``hz`` was set: go on at the new pace."""
-        self._delays.begin()
         if self._loop.running:
             self._loop.stop()
             self._loop.start(1 / self._settings.hz, now=False).addErrback(self._broken)

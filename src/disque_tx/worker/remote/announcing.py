@@ -8,6 +8,7 @@ knows no such command: a worker is listed by the name of its connections alone t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -32,9 +33,19 @@ _PAUSE_TURNS: Final = 60
 _log = Logger()
 
 
+#: Names the release of the program whose tasks a worker runs.
+RELEASE_VARIABLE: Final = "DISQUE_RELEASE"
+
+
+def release() -> str:
+    """The release that the environment names, or the version of this package."""
+    return os.environ.get(RELEASE_VARIABLE) or __version__
+
+
 @attrs.frozen
 class WorkerIdentity:
-    """What does not change while a worker runs. ``control``: it takes commands."""
+    """What does not change while a worker runs. ``control``: it takes commands. ``version``: of the
+    program."""
 
     id: str
     worker: str
@@ -44,6 +55,7 @@ class WorkerIdentity:
     queues: Sequence[str]
     tasks: Sequence[str]
     control: bool
+    version: str = attrs.Factory(release)
 
 
 def description(
@@ -63,7 +75,7 @@ def description(
         "worker": _short(who.worker),
         "host": _short(who.host),
         "pid": who.pid,
-        "version": __version__,
+        "version": _short(who.version),
         "slots": who.slots,
         "control": who.control,
         "state": state,

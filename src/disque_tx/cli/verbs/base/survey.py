@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -15,7 +16,15 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import ClientError, Refused
 from disque_tx.client.requests.replies import fields
 from disque_tx.client.values import ClusterNode
-from disque_tx.diagnosis.answers import merged_failures, usual_waits
+from disque_tx.diagnosis.answers import (
+    QUARTER_S,
+    WORKERS_MAX,
+    hour_of,
+    merged_failures,
+    more_than_before,
+    usual_waits,
+    with_versions,
+)
 from disque_tx.diagnosis.facts import (
     LONGEST_MAX,
     QUEUES_MAX,
@@ -24,6 +33,7 @@ from disque_tx.diagnosis.facts import (
     Survey,
     SurveyedNode,
 )
+from disque_tx.diagnosis.queues import letter_places
 from disque_tx.worker.base.status import worker_of
 
 #: Rounds of asking nodes that others have listed.
@@ -140,6 +150,10 @@ def whole_survey(members: Members, addresses: Iterable[str], discover: bool = Tr
     if seen is None:
         return found
     queues, letters = seen
+    if not found.silent:
+        queues = members.try_to_ask([first], partial(_with_growth, queues, letters)).of.get(
+            first, queues
+        )
     failures = members.try_to_ask([first], _failures).of.get(first, ())
     known = attrs.evolve(found, queues=queues, letter_queues=letters, now_s=time.time())
     return attrs.evolve(known, failures=failures)
@@ -156,7 +170,11 @@ def _asked(node: Disque, *words: bytes | str) -> list[list[Any]]:
 
 def _failures(node: Disque) -> tuple[FailureFacts, ...]:
     answers = _asked(node, "TROUBLES", str(LONGEST_MAX))
-    return merged_failures((row for rows in answers for row in rows), worker_of)
+    found = merged_failures((row for rows in answers for row in rows), worker_of)
+    if not any(one.worker for one in found):
+        return found
+    workers = _asked(node, "WORKERS", "0", str(WORKERS_MAX))
+    return with_versions(found, (row for answer in workers for row in answer[-1]))
 
 
 def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
@@ -187,6 +205,21 @@ def _queues(node: Disque) -> tuple[tuple[QueueFacts, ...], frozenset[str]]:
         for row, usual_s in zip(page.queues, usual, strict=True)
     )
     return queues, frozenset(each[_SETTING] for each in settings if each.get(_SETTING))
+
+
+def _with_growth(
+    queues: tuple[QueueFacts, ...], letters: frozenset[str], node: Disque
+) -> tuple[QueueFacts, ...]:
+    """The same, with the growth of the first queues for dead letters."""
+    first, last = hour_of(time.time())
+    known = list(queues)
+    for place, queue in letter_places(queues, letters):
+        name = os.fsencode(queue.name)
+        answers = _asked(node, "HISTORY", str(QUARTER_S), str(first), str(last), name)
+        if answers:
+            grown = more_than_before(queue.queued, first, answers)
+            known[place] = attrs.evolve(queue, grown=grown)
+    return tuple(known)
 
 
 def _alert_wait_s(node: Disque, name: str) -> int:

@@ -8,7 +8,15 @@ import attrs
 
 from disque_tx.client.requests.replies import cluster_nodes
 from disque_tx.client.values import ClusterNode
-from disque_tx.diagnosis.answers import merged_failures, usual_waits
+from disque_tx.diagnosis.answers import (
+    QUARTER_S,
+    WORKERS_MAX,
+    hour_of,
+    merged_failures,
+    more_than_before,
+    usual_waits,
+    with_versions,
+)
 from disque_tx.diagnosis.facts import (
     LONGEST_MAX,
     FailureFacts,
@@ -17,6 +25,7 @@ from disque_tx.diagnosis.facts import (
     SurveyedNode,
 )
 from disque_tx.diagnosis.findings import findings
+from disque_tx.diagnosis.queues import letter_places
 from disque_tx.protocols.http.api.base.kept import KeptAnswers
 from disque_tx.protocols.http.api.base.nodeinfo import NodeInfos, number
 from disque_tx.protocols.http.api.base.values import NODES, ROOT, TEXT, array, schema
@@ -78,6 +87,7 @@ class Surveys:
         }
         queues = await _queues(exchange, scope)
         letters = await self._letter_queues(exchange, now_s)
+        queues = await _with_growth(exchange, scope, queues, letters, now_s)
         failures = await _failures(exchange, scope)
         return Survey(views, silent, queues, letters, now_s, failures), asked
 
@@ -138,10 +148,34 @@ async def _queues(exchange: Exchange, scope: bytes) -> tuple[QueueFacts, ...]:
     )
 
 
+async def _with_growth(
+    exchange: Exchange,
+    scope: bytes,
+    queues: tuple[QueueFacts, ...],
+    letters: frozenset[str],
+    now_s: float,
+) -> tuple[QueueFacts, ...]:
+    """The same, with the growth of the first queues for dead letters, if all nodes answer."""
+    first, last = hour_of(now_s)
+    found = list(queues)
+    for place, queue in letter_places(queues, letters):
+        name = queue.name.encode("utf-8", "surrogateescape")
+        words = (b"HISTORY", b"%d" % QUARTER_S, b"%d" % first, b"%d" % last, name)
+        asked = await ask(exchange, scope, *words)
+        if not asked.missing:
+            grown = more_than_before(queue.queued, first, asked.answers.values())
+            found[place] = attrs.evolve(queue, grown=grown)
+    return tuple(found)
+
+
 async def _failures(exchange: Exchange, scope: bytes) -> tuple[FailureFacts, ...]:
     """Return the queues whose jobs fail."""
     asked = await ask(exchange, scope, b"TROUBLES", b"%d" % LONGEST_MAX)
-    return merged_failures((row for rows in asked.answers.values() for row in rows), worker_of)
+    found = merged_failures((row for rows in asked.answers.values() for row in rows), worker_of)
+    if not any(one.worker for one in found):
+        return found
+    workers = await ask(exchange, scope, b"WORKERS", b"0", b"%d" % WORKERS_MAX)
+    return with_versions(found, (row for _, rows in workers.answers.values() for row in rows))
 
 
 def finding_routes(infos: NodeInfos) -> list[Route]:

@@ -61,7 +61,7 @@ _GAUGES: Final = (
     ("disque_memory_limit_bytes", "maxmemory", "maxmemory"),
     ("disque_memory_resident_bytes", "Memory of the process", "used_memory_rss"),
     ("disque_uptime_seconds", "Since the start of the process", "uptime_in_seconds"),
-    ("disque_event_loop_delays", "Of 0.5 s or more, last minute", "event_loop_delays"),
+    ("disque_event_loop_delays", "Of 1 s or more, last minute", "event_loop_delays"),
     ("disque_event_loop_delay_seconds", "Longest, last minute", "event_loop_delay_seconds"),
     ("disque_certificate_seconds", "Until one expires", "certificate_expires_in_seconds"),
     ("disque_aof_size_bytes", "Size of the log", "aof_current_size"),
