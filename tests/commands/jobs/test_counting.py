@@ -162,6 +162,21 @@ class ListTests(OverviewCase):
             for count in (b"1", b"2", b"3"):
                 self.assertEqual(whole, self.pages(b"SORT", sort, b"COUNT", count), sort)
 
+    def test_pages_of_many(self) -> None:
+        """Most queues stand behind the page, and are passed over: those that do not are on it, with
+        equal numbers by name."""
+        lengths: dict[bytes, int] = {}
+        for number in range(300):
+            name = b"q%03d" % (number * 37 % 300)
+            lengths[name] = number * 7 % 5
+            self.node.queues.obtain(name, self.node.now_ms)
+            for _ in range(lengths[name]):
+                self.add(name)
+        expected = sorted(lengths, key=lambda name: (-lengths[name], name))
+        for count in (b"7", b"100", b"299", b"300"):
+            self.assertEqual(expected, self.pages(b"COUNT", count))
+        self.assertEqual(sorted(lengths), self.pages(b"SORT", b"name", b"COUNT", b"7"))
+
     def test_match(self) -> None:
         """A pattern selects queues."""
         self.fill()

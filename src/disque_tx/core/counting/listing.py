@@ -66,6 +66,8 @@ class QueueListing(ResultTask):
         "_found",
         "_glob",
         "_in_tallies",
+        "_last",
+        "_last_order",
         "_queues",
         "_request",
         "_tallies",
@@ -85,6 +87,9 @@ class QueueListing(ResultTask):
         self._cursor: int = 0
         self._in_tallies: bool = False
         self._found: list[Key] = []
+        # The row behind the page, as far as is known: most queues stand behind it.
+        self._last: Key | None = None
+        self._last_order: i64 = _NEVER
 
     def step(self, now_ms: i64) -> bool:
         if self.receiver.gone():
@@ -116,18 +121,23 @@ class QueueListing(ResultTask):
         return 1 if self._glob is None else self._glob.price(len(name))
 
     def _consider(self, name: bytes, queue: Queue | None) -> None:
+        order = self._order(queue)
+        if order > self._last_order:
+            return
         request = self._request
         glob = self._glob
         if glob is not None and not glob.matches(name):
             return
-        key = (self._key(queue), name)
+        key = (int(order), name)
+        if self._last is not None and key > self._last:
+            return
         if request.after is not None and key <= request.after:
             return
         self._found.append(key)
         if len(self._found) > 2 * request.count + 1:
             self._cut()
 
-    def _key(self, queue: Queue | None) -> int:
+    def _order(self, queue: Queue | None) -> i64:
         """Where the queue stands, smallest first."""
         sort = self._request.sort
         if sort == BY_NAME:
@@ -144,7 +154,11 @@ class QueueListing(ResultTask):
 
     def _cut(self) -> None:
         """Keep the rows of the page, and one that shows that more follow."""
-        self._found = sorted(set(self._found))[: self._request.count + 1]
+        rows = self._request.count + 1
+        self._found = sorted(set(self._found))[:rows]
+        if len(self._found) == rows:
+            self._last = self._found[-1]
+            self._last_order = self._last[0]
 
     def _finish(self) -> None:
         self._cut()
