@@ -152,6 +152,7 @@ class SignalTests(DaemonTestCase):
         client = daemon.client()
         address = (daemon.ip, port)
         old = ssl.get_server_certificate(address)
+        authority.days = 2
         authority.issue("node")
         os.kill(daemon.pid, signal.SIGHUP)
         wait_for(lambda: ssl.get_server_certificate(address) != old, "the new certificate is used")
