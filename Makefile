@@ -21,6 +21,7 @@
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make framework-older      all tests of frameworks with their releases of a year before: 5 min
 #   make spark-kill           streams, a drain, and a table that is compacted, killed twenty times each
+#   make spark-standalone     the pipeline on a standalone cluster, with its Python in an archive: 2 to 10 min
 #   make clean                removes environments and what was built
 #
 # Stages of the first gate, and about how long each takes on two cores, environment made:
@@ -76,7 +77,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill clean
+.PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill spark-standalone clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
 .PHONY: console-incidents console-quiet console-shots site dist
@@ -261,6 +262,11 @@ framework-older:
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
+
+# From a queue to the report with executors that share nothing with the driver.
+spark-standalone: override JOBS :=
+spark-standalone: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-$@,tests.acceptance.spark.standaloneruns)
 
 # The package, compiled anew, in an environment of its own.
 bench-install:
