@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import attrs
 
+from disque_tx.client.requests.replies import json_object
 from disque_tx.diagnosis.facts import FailureFacts
 
 #: Workers that are asked for their versions, of each node.
@@ -52,11 +52,8 @@ def with_versions(
 
 def _version(said: bytes | str) -> tuple[str, str] | None:
     """A worker and its version."""
-    try:
-        values = json.loads(said)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict):
+    values = json_object(said)
+    if values is None:
         return None
     worker, version = values.get("worker"), values.get("version")
     if not (isinstance(worker, str) and isinstance(version, str)):

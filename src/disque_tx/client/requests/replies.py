@@ -7,6 +7,7 @@ accepted (client protocol, sections 11 to 19).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -34,6 +35,15 @@ class MalformedReply(ValueError):
 def anything(reply: Any) -> Any:
     """The reply unchanged."""
     return reply
+
+
+def json_object(text: bytes | str) -> dict[str, Any] | None:
+    """The object in a stranger's text in JSON; ``None`` for anything else."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
 
 
 def integer(reply: Any) -> int:

@@ -6,7 +6,6 @@ of :data:`COMMANDS`, ``by`` is who sent it, for the log. Anything else is logged
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from disque_tx.client import ClientError
+from disque_tx.client.requests.replies import json_object
 from disque_tx.worker.base.context import DeliveredJob, WorkerClient
 
 #: Take no more jobs; take jobs again; take no more, and end when those that are here are done.
@@ -41,11 +41,8 @@ def read(body: bytes) -> tuple[str, str] | None:
     """The command and its sender; ``None`` for anything else."""
     if len(body) > _BODY_BYTES_MAX:
         return None
-    try:
-        values = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict):
+    values = json_object(body)
+    if values is None:
         return None
     command, by = values.get("command"), values.get("by", "")
     if command not in COMMANDS or not isinstance(by, str):

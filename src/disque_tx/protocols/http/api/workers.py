@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from disque_tx.client.requests.replies import json_object
 from disque_tx.protocols.http.api.base.values import (
     FLAG,
     NODES,
@@ -103,11 +104,8 @@ class _Found:
 def read(said: bytes) -> dict[str, Any] | None:
     """What a worker says about itself: the members that are known, as far as they are of the right
     kind and size; ``None`` if it does not say who it is."""
-    try:
-        values = json.loads(said)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict):
+    values = json_object(said)
+    if values is None:
         return None
     found = {name: _text(values.get(name)) for name in ("id", "worker", "host", "version")}
     if not (found["id"] and found["id"].isalnum() and found["id"].isascii() and found["worker"]):
