@@ -62,3 +62,16 @@ class SurvivalTests(CheckerCase):
         self.assertEqual(0, self.found(LimitKept()))
         self.deliver(2, nacks=7)
         self.assertEqual(1, self.found(LimitKept()))
+
+    def test_by_hand(self) -> None:
+        """ENQUEUE by a person delivers a job once more, whatever the limit; it allows one delivery
+        after it, none before it, and none where the node answered that nothing was queued."""
+        self.request(b"ENQUEUE", 2, HERE)
+        self.deliver(1, nacks=7)
+        self.assertEqual(1, self.found(LimitKept()))
+        self.deliver(3, nacks=7)
+        self.assertEqual(1, self.found(LimitKept()))
+        self.deliver(4, nacks=8)
+        self.assertEqual(2, self.found(LimitKept()))
+        self.history.job_requests[0].reply = 0
+        self.assertEqual(3, self.found(LimitKept()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage.history import RecordedDelivery
+    from disque_tx.sim.stage.history import JobRequest, RecordedDelivery
     from disque_tx.sim.stage.stage import Stage
 
 #: Faults that end processes, or keep nodes apart, and after which no job comes back from the dead.
@@ -76,7 +76,8 @@ class LimitKept(Checker):
     """No job is delivered again that came back as often as ``max-deliveries`` allows.
 
     A job may come back at a holder while another one has it in its queue: each of them allows one
-    more, and each NACK that is on its way.
+    more, and each NACK that is on its way. ENQUEUE queues a job whatever the limit, and each one
+    allows one more.
     """
 
     def judge(self, run: Stage) -> list[str]:
@@ -87,11 +88,21 @@ class LimitKept(Checker):
             if name == b"max-deliveries"
         }
         others = len(run.machines) - 1
+        by_hand = run.history.asked(b"ENQUEUE")
         return [
             f"{one.job_id.decode('latin-1')}: delivered by {one.node.decode()} at"
             f" {one.sent_us / 1e6:.3f} s after {one.nacks} nacks and {one.deliveries} additional"
             f" deliveries, of {limit} in all"
             for one in run.history.delivered
             if (limit := limits.get(one.queue, limits.get(b"*", 0)))
-            and one.nacks + one.deliveries >= limit + others
+            and (more := one.nacks + one.deliveries - limit - others) >= 0
+            and more >= _queued_by_hand(by_hand.get(one.job_id, []), one)
         ]
+
+
+def _queued_by_hand(requests: list[JobRequest], later: RecordedDelivery) -> int:
+    """How many of these requests may have queued the job before this delivery."""
+    return sum(
+        request.asked_us <= later.sent_us and request.reply != 0 and not request.refused
+        for request in requests
+    )
