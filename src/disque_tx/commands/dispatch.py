@@ -17,6 +17,7 @@ from disque_tx.commands.base.readonly import check_reader
 from disque_tx.commands.direct import CommandGate, DirectProtocol
 from disque_tx.commands.server.admin import monitor_line
 from disque_tx.core.base.client import (
+    BLOCKED_ADDJOB,
     NOT_BLOCKED,
     REPLY_OFF,
     REPLY_ON,
@@ -25,7 +26,7 @@ from disque_tx.core.base.client import (
     Client,
 )
 from disque_tx.core.eviction import evict
-from disque_tx.errors import CommandError
+from disque_tx.errors import CommandError, PeerError
 from disque_tx.messages.records import RequestSource
 
 _QUOTED_NAME_MAX: Final = 128
@@ -77,23 +78,67 @@ class Dispatcher(CommandGate):
         lasts (``SHARE_NS``); ``True`` when there may be more of them.
 
         Stops early when the client blocks, is about to be closed, or all are paused. Lets the
-        ``PeerError`` of a malformed request through.
+        ``PeerError`` of a malformed request through. A client that waits for the copies of a job
+        may add others meanwhile: their answers leave in order.
         """
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
         while True:
-            if client.blocked != NOT_BLOCKED or client.closing or client.abort_now:
+            if client.closing or client.abort_now:
                 return False
             if self._server.paused_until_ms != 0:
                 return False
-            if source.restricted and client.authenticated:
-                source.restricted = False
-            argv = source.next()
-            if argv is None:
-                return False
-            self._run(client, argv)
+            if client.blocked != NOT_BLOCKED:
+                if client.blocked != BLOCKED_ADDJOB or not self._run_ahead(client, source):
+                    return False
+            else:
+                if source.restricted and client.authenticated:
+                    source.restricted = False
+                argv = source.next() if client.held is None else _held(client)
+                if argv is None:
+                    return False
+                self._run(client, argv)
             if self._last_ns >= end_ns:
                 return True
+
+    def _run_ahead(self, client: Client, source: RequestSource) -> bool:
+        """Execute the next ADDJOB of a client that waits for the copies of a job; ``False`` if
+        there is none yet, or something else comes first."""
+        if client.held is not None or client.reply_mode != REPLY_ON:
+            return False
+        line = client.line
+        if line is not None and line.is_full():
+            return False
+        try:
+            argv = source.next()
+        except PeerError as error:
+            client.held, client.fault = [], error
+            return False
+        if argv is None:
+            return False
+        if self._node.policies.copying or not self._is_plain_add(argv):
+            client.held = argv
+            return False
+        waiters = self._node.waiters
+        if line is None:
+            line = waiters.begin_line(client)
+        line.executing = True
+        mark = client.replies.mark()
+        self._answer(client, argv)
+        waiters.end_ahead(client, line, mark)
+        return True
+
+    def _is_plain_add(self, argv: list[bytes]) -> bool:
+        """Whether this is ADDJOB without UNIQUE, which waits for other things than copies."""
+        command = self._exact.get(argv[0])
+        if command is None:
+            command = self._exact.get(argv[0].lower())
+        if command is None or command.name != b"addjob":
+            return False
+        for at in range(4, len(argv)):
+            if len(argv[at]) == 6 and argv[at].upper() == b"UNIQUE":
+                return False
+        return True
 
     def drain_direct(self, client: Client, protocol: DirectProtocol) -> bool:
         """Execute the complete requests of a protocol that works within turns."""
@@ -259,3 +304,14 @@ class Dispatcher(CommandGate):
         if latency.threshold_ms > 0 and taken_ns >= latency.threshold_ms * 1_000_000:
             event = b"fast-command" if command.fast else b"command"
             latency.sample(event, self._node.wall_us // 1_000_000, taken_ns // 1_000_000)
+
+
+def _held(client: Client) -> list[bytes]:
+    """The request that was read while it could not be executed; raises its ``PeerError`` if it is
+    none."""
+    argv = client.held
+    assert argv is not None
+    client.held = None
+    if client.fault is not None:
+        raise client.fault
+    return argv

@@ -24,7 +24,8 @@ from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.queues.waiters import NO_TIMEOUT_MS, CopiesWatcher
+from disque_tx.core.queues.copieswait import CopiesWatcher
+from disque_tx.core.queues.waiters import NO_TIMEOUT_MS
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events

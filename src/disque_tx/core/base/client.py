@@ -6,6 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.answerline import AnswerLine
+from disque_tx.errors import PeerError
 from disque_tx.messages.records import Linked, ReplySink
 
 #: What a client waits for.
@@ -37,7 +39,9 @@ class Client(Linked):
     ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
     ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its long requests
     the client waits for; ``blocked_selector``: the number of the selector of a blocked GETJOB with
-    patterns, 0 for none.
+    patterns, 0 for none. ``line``: the answers to several ADDJOBs that were sent at once, instead
+    of ``blocked_job``. ``held``: a request that was read while it could not be executed, empty if
+    it is none, as ``fault`` says.
     """
 
     __slots__ = (
@@ -45,7 +49,10 @@ class Client(Linked):
         "replies",
         "addr",
         "monitor_addr",
+        "fault",
         "fd",
+        "held",
+        "line",
         "unix",
         "name",
         "created_ms",
@@ -96,6 +103,9 @@ class Client(Linked):
         self.blocked_counters: bool = False
         self.blocked_number: i64 = 0
         self.blocked_selector: i64 = 0
+        self.line: AnswerLine | None = None
+        self.held: list[bytes] | None = None
+        self.fault: PeerError | None = None
         self.soft_limit_ms: i64 = -1
 
     def speak(self, version: int) -> None:

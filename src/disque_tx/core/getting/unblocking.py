@@ -26,6 +26,7 @@ from disque_tx.core.base.client import (
 )
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.redelivery.moves import Moves
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.keys import Keys
@@ -46,6 +47,7 @@ class Unblocking(Part):
     """Ends the waiting of clients, when its time is over or what they wait for is gone."""
 
     def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:
+        self._turn = state.turn
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
@@ -57,10 +59,10 @@ class Unblocking(Part):
         """The connection is lost: no answer is sent."""
         if client.blocked == BLOCKED_KEY:
             self._keys.client_gone(client)
-        wait = self._waiters.copies.get(client.blocked_job)
+        jobs = self._awaited(client)
         self._waiters.leave(client)
-        if wait is not None:
-            self._delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
+        for job in jobs:
+            self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
 
     def next_due_ms(self) -> i64:
         return self._waiters.timeouts.next_ms()
@@ -73,8 +75,8 @@ class Unblocking(Part):
     def _time_over(self, client: Client) -> None:
         """Answer a client whose time-out is reached."""
         if client.blocked == BLOCKED_ADDJOB:
-            job = self._waiters.copies[client.blocked_job].job
-            self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
+            for job in self._overdue(client):
+                self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
             return
         if client.blocked == BLOCKED_KEY:
             self._keys.time_over(client)
@@ -85,6 +87,31 @@ class Unblocking(Part):
             else:
                 client.replies.null_array()
         self._let_go(client)
+
+    def _awaited(self, client: Client) -> list[Job]:
+        """The jobs for whose copies the client waits, in the order of its requests."""
+        if client.blocked != BLOCKED_ADDJOB:
+            return []
+        copies = self._waiters.copies
+        if client.line is None:
+            return [copies[client.blocked_job].job]
+        return [copies[job_id].job for job_id in client.line.waiting]
+
+    def _overdue(self, client: Client) -> list[Job]:
+        """Those of these jobs whose copies were to be made by now. The client's time-out is over;
+        the next one is scheduled."""
+        line = client.line
+        if line is None:
+            return self._awaited(client)
+        late: list[Job] = []
+        line.due_ms = 0
+        for job_id in line.waiting:
+            wait = self._waiters.copies[job_id]
+            if 0 < wait.due_ms <= self._turn.now_ms:
+                late.append(wait.job)
+            else:
+                self._waiters.reschedule(client, line, wait.due_ms)
+        return late
 
     def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
         """Release up to ``limit`` clients that wait for jobs with this error, which sends them to

@@ -1,7 +1,8 @@
 """Blocked clients: who waits for what, until when (client protocol, section 20).
 
 1. A client that waits for jobs stands in the line of every queue it named, once each.
-2. A client that waits for copies waits for one job, which waits for it: neither is there alone.
+2. A client that waits for copies waits for one job, or for several that it added at once, each of
+   which waits for it: neither is there alone.
 3. It leaves all lines at once: when it is served, when its time is over, when it goes away.
 4. A queue whose line may be served stands in ``ready`` until the node has looked at it.
 """
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from mypy_extensions import i64, trait
+from mypy_extensions import i64
 
+from disque_tx.core.base.answerline import AnswerLine
 from disque_tx.core.base.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
@@ -29,6 +31,7 @@ from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.jobs.job import IN_FLIGHT, Job
 from disque_tx.core.jobs.observer import JobObserver
 from disque_tx.core.policies.policies import Policies
+from disque_tx.core.queues.copieswait import CopiesWait, CopiesWatcher
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.queues.selector import Selector
@@ -36,33 +39,6 @@ from disque_tx.errors import CommandError
 
 #: Time-outs above this mean none (about 100 years, in milliseconds).
 NO_TIMEOUT_MS = 100 * 366 * 86_400_000
-
-
-class CopiesWait:
-    """A client that waits until enough nodes have a copy of ``job``, or nobody (``None``): a job
-    that is to be kept elsewhere must be followed until it is there.
-
-    ``created_ms``: when the job was made, from which its DELAY counts. ``resend_ms``: when the
-    nodes that did not answer get the job again; ``resends``: how often they did.
-    """
-
-    __slots__ = ("client", "created_ms", "job", "resend_ms", "resends")
-
-    def __init__(self, client: Client | None, job: Job, now_ms: i64) -> None:
-        self.client: Client | None = client
-        self.job: Job = job
-        self.created_ms: i64 = now_ms
-        self.resend_ms: i64 = now_ms
-        self.resends: i64 = 0
-
-
-@trait
-class CopiesWatcher:
-    """Who wants to know when jobs that no client waits for have their copies, or will not."""
-
-    def copies_settled(self, job_id: bytes, made: bool) -> None:
-        """The job has its copies, or was taken back."""
-        raise NotImplementedError
 
 
 class Waiters(JobObserver):
@@ -123,11 +99,33 @@ class Waiters(JobObserver):
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
         """Let ``client`` wait for the copies of ``job``; 0 waits forever."""
         now_ms = self._turn.now_ms
-        self.copies[job.id] = CopiesWait(client, job, now_ms)
-        if client is not None:
+        wait = CopiesWait(client, job, now_ms)
+        self.copies[job.id] = wait
+        if client is None:
+            return
+        if 0 < timeout_ms < NO_TIMEOUT_MS:
+            wait.due_ms = now_ms + timeout_ms
+        if client.line is not None:
+            client.line.wait_for(job.id)
+            self.reschedule(client, client.line, wait.due_ms)
+        else:
             client.blocked = BLOCKED_ADDJOB
             client.blocked_job = job.id
             self._block(client, timeout_ms, now_ms)
+
+    def begin_line(self, client: Client) -> AnswerLine:
+        """A client that waits for copies adds another job: its answers stand in a line."""
+        job_id = client.blocked_job
+        client.line = line = AnswerLine(job_id, self.copies[job_id].due_ms)
+        client.blocked_job = b""
+        return line
+
+    def reschedule(self, client: Client, line: AnswerLine, due_ms: i64) -> None:
+        """The client's time-out is over at this time, 0 for never, or at an earlier one."""
+        if due_ms > 0 and (line.due_ms == 0 or due_ms < line.due_ms):
+            self.timeouts.remove(client)
+            self.timeouts.add(client, due_ms)
+            line.due_ms = due_ms
 
     def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64) -> None:
         """Let ``client`` wait for the end of a job; 0 waits forever."""
@@ -164,10 +162,10 @@ class Waiters(JobObserver):
         if self.watched:
             self._copies_decided(job.id, True)
         if client is not None:
-            client.blocked_job = b""
+            mark = 0 if client.line is None else client.replies.mark()
             if client.reply_mode != REPLY_OFF:
                 client.replies.status(job.id)
-            self.answered(client)
+            self._copies_answered(client, job.id, mark)
 
     def copies_failed(self, job: Job, error: CommandError) -> None:
         """Refuse the client of ``job``, if there is one."""
@@ -176,10 +174,41 @@ class Waiters(JobObserver):
         if self.watched:
             self._copies_decided(job.id, False)
         if client is not None:
-            client.blocked_job = b""
+            mark = 0 if client.line is None else client.replies.mark()
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
+            self._copies_answered(client, job.id, mark)
+
+    def _copies_answered(self, client: Client, job_id: bytes, mark: int) -> None:
+        """The answer about this job was written after ``mark``; the client goes on, unless it waits
+        for others."""
+        line = client.line
+        if line is None:
+            client.blocked_job = b""
             self.answered(client)
+            return
+        was_full = line.is_full()
+        line.decided(job_id, client.replies, mark)
+        self._line_moved(client, line, was_full)
+
+    def end_ahead(self, client: Client, line: AnswerLine, mark: int) -> None:
+        """The client's next request was executed; unless it is in the line, its answer was written
+        after ``mark``, and belongs there."""
+        if client.replies.mark() > mark:
+            line.known(client.replies.cut(mark))
+        line.executing = False
+        line.give(client.replies)
+        self._line_moved(client, line, False)
+
+    def _line_moved(self, client: Client, line: AnswerLine, was_full: bool) -> None:
+        """Answers were given, as far as they are known."""
+        if len(line) == 0:
+            client.line = None
+            self.answered(client)
+        else:
+            self._outbox.touch(client)
+            if was_full and not line.is_full():
+                self._outbox.resumed.append(client)
 
     def _copies_decided(self, job_id: bytes, made: bool) -> None:
         watcher = self.watched.pop(job_id, None)
@@ -216,6 +245,10 @@ class Waiters(JobObserver):
             if client.blocked_job:
                 self.copies.pop(client.blocked_job, None)
                 client.blocked_job = b""
+            elif client.line is not None:
+                for job_id in client.line.waiting:
+                    self.copies.pop(job_id, None)
+                client.line = None
         elif client.blocked == BLOCKED_WAITJOB:
             clients = self.endings[client.blocked_job]
             clients.remove(client)

@@ -32,7 +32,7 @@ from disque_tx.core.base.part import Part
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.keys.owners import ranking
 from disque_tx.core.nodes.clocks import APART_MS
-from disque_tx.core.queues.waiters import CopiesWatcher
+from disque_tx.core.queues.copieswait import CopiesWatcher
 from disque_tx.core.recurring.occurrences import Occurrences, occurrence_key
 from disque_tx.core.state.state import State
 from disque_tx.core.tables.calendar import NEVER, Calendar

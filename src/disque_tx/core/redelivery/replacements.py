@@ -21,7 +21,7 @@ from disque_tx.core.delivery.backoff import RetryBackoff
 from disque_tx.core.delivery.delivery import REMOVED, Delivery
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.jobs.job import Job
-from disque_tx.core.queues.waiters import CopiesWatcher
+from disque_tx.core.queues.copieswait import CopiesWatcher
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import DELJOB

@@ -30,7 +30,7 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
-from disque_tx.core.queues.waiters import CopiesWatcher
+from disque_tx.core.queues.copieswait import CopiesWatcher
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
