@@ -17,6 +17,7 @@ from disque_tx.core.adding.adding import Adding
 from disque_tx.core.adding.fanout import Fanout
 from disque_tx.core.adding.placement import Placement
 from disque_tx.core.adding.replication import Replication
+from disque_tx.core.base.answerline import AnswerLine
 from disque_tx.core.counting.answers import CountAnswer
 from disque_tx.core.counting.flushing import Flushing
 from disque_tx.core.counting.requests import QueueQueries
@@ -29,6 +30,7 @@ from disque_tx.core.getting import getting
 from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.receivers import Receivers
 from disque_tx.core.getting.supplying import Supplying
+from disque_tx.core.getting.unblocking import Unblocking
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.healing.lostnodes import LostNodes
 from disque_tx.core.healing.repairs import Repairs
@@ -74,6 +76,7 @@ from disque_tx.sim.stage.shape import Pair
 from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
+from tests.mutants.answerplants import answer_out_of_turn, await_first_only, overtake
 from tests.mutants.demandplants import keep_credit, keep_used_up
 from tests.mutants.healplants import (
     asks_nobody,
@@ -214,6 +217,31 @@ MUTANTS: Final = [
         Replication,
         "confirmed",
         answer_early,
+    ),
+    Mutant(
+        "answer-out-of-turn",
+        "answers about jobs that were added at once leave in another order",
+        AnswerLine,
+        "decided",
+        answer_out_of_turn,
+        "NothingUnexpected",
+    ),
+    Mutant(
+        "answer-overtakes",
+        "an answer that is known at once leaves before those to earlier requests",
+        Waiters,
+        "end_ahead",
+        overtake,
+        "NothingUnexpected",
+    ),
+    Mutant(
+        "withdrawn-once",
+        "of several jobs that a client did not wait for only one is withdrawn",
+        Unblocking,
+        "_awaited",
+        await_first_only,
+        "MemoryCounted",
+        ("pause", "reset"),
     ),
     Mutant(
         "one-host",

@@ -13,6 +13,7 @@ from typing import Any, Final
 from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.messages.records import ACKED
 from disque_tx.sim.actors.actors import Actor, Consumer, Producer
+from disque_tx.sim.actors.bursts import BurstProducer
 from disque_tx.sim.actors.healing import Healing
 from disque_tx.sim.actors.keys import KeyProducer, KeyUser
 from disque_tx.sim.actors.operator import Operator, Stranger
@@ -93,6 +94,9 @@ class SimulatedRun(Stage):
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
         self.actors.append(PolicyOperator(self, "policies", workload))
+        if _producer(workload) is Producer:
+            machine = self.machines[0] if workload.apart else None
+            self.actors.append(BurstProducer(self, "bursts", workload, machine))
         if workload.waits:
             self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
         if workload.flushes:

@@ -80,6 +80,10 @@ class Producer(Actor):
         self._made = 0
 
     def act(self) -> None:
+        self.send(*self.new_job())
+
+    def new_job(self) -> tuple[Added, int]:
+        """A job to be added, and how many milliseconds its copies may take."""
         random, workload = self.random, self.workload
         self._made += 1
         size = random.randrange(_LARGE) if random.random() < 0.1 else random.randrange(30)
@@ -104,10 +108,18 @@ class Producer(Actor):
             asynchronous,
         )
         self.run.history.added[body] = added
-        self.send(added, timeout_ms)
+        return added, timeout_ms
 
     def send(self, added: Added, timeout_ms: int) -> None:
         """ADDJOB."""
+        words = self.words(added, timeout_ms)
+        self.client.ask(
+            lambda reply: self.answered(added, reply), *words, within_us=timeout_ms * 1000
+        )
+        added.node = self.client.node
+
+    def words(self, added: Added, timeout_ms: int) -> list[bytes]:
+        """The words of ADDJOB."""
         words = [b"ADDJOB", added.queue, added.body, b"%d" % timeout_ms]
         words += [b"REPLICATE", b"%d" % added.replicate]
         words += [b"RETRY", b"%d" % added.retry_s, b"TTL", b"%d" % added.ttl_s]
@@ -115,11 +127,7 @@ class Producer(Actor):
             words += [b"DELAY", b"%d" % added.delay_s]
         if added.asynchronous:
             words.append(b"ASYNC")
-        words += self.further_words(added)
-        self.client.ask(
-            lambda reply: self.answered(added, reply), *words, within_us=timeout_ms * 1000
-        )
-        added.node = self.client.node
+        return words + self.further_words(added)
 
     def further_words(self, added: Added) -> list[bytes]:
         """Further options of ADDJOB."""

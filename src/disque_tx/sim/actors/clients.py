@@ -1,12 +1,15 @@
 """Clients of the simulated cluster: a connection, requests in RESP, and what to do when it breaks.
 
-A client sends one request at a time over the simulated network to a real node, and gives up on it
-after a while, as client libraries do; then nobody knows whether it was executed.
+A client sends requests over the simulated network to a real node, one at a time or several at
+once, and gives up on them after a while, as client libraries do; then nobody knows whether they
+were executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
@@ -51,8 +54,8 @@ class SimClient:
         self._machine = machine
         self._connection: SimConnection | None = None
         self._reader = hiredis.Reader()
-        self._then: Then | None = None
-        self._words: tuple[bytes, ...] = ()
+        self._thens: deque[Then] = deque()
+        self._requests = b""
         self._timer: Timer | None = None
 
     def ask(self, then: Then, *words: bytes, within_us: int = 0) -> None:
@@ -60,14 +63,20 @@ class SimClient:
 
         ``within_us``: how long the node itself may take.
         """
-        self._run.requests += 1
-        self._then = then
-        self._words = words
+        self.ask_all([then], [words], within_us)
+
+    def ask_all(
+        self, thens: Iterable[Then], requests: list[tuple[bytes, ...]], within_us: int = 0
+    ) -> None:
+        """Send several requests in one piece; each of ``thens`` gets the reply to one of them."""
+        self._run.requests += len(requests)
+        self._thens.extend(thens)
+        self._requests = b"".join(request(*words) for words in requests)
         self._timer = self._run.world.at(_PATIENCE_US + within_us, self._give_up)
         if self._connection is None:
             self._dial()
         else:
-            self._connection.write(request(*words))
+            self._connection.write(self._requests)
 
     def leave(self) -> None:
         """Go to another node for the next request."""
@@ -81,7 +90,7 @@ class SimClient:
         )
 
     def _up(self, connection: SimConnection) -> None:
-        if self._then is None or self._connection is not None:
+        if not self._thens or self._connection is not None:
             connection.abort()
             return
         self._connection = connection
@@ -90,7 +99,7 @@ class SimClient:
         connection.on_lost = lambda: self._lost(connection)
         greeting = request(b"AUTH", self._password) if self._password else b""
         self._greeted = not greeting
-        connection.write(greeting + request(*self._words))
+        connection.write(greeting + self._requests)
 
     def _failed(self) -> None:
         if self._connection is None:
@@ -107,8 +116,9 @@ class SimClient:
             if isinstance(reply, hiredis.ReplyError):
                 self._run.world.fail(f"{self._name}: the right password is refused: {reply}")
             reply = self._reader.gets()
-        if reply is not False:
+        while reply is not False:
             self._answer(reply)
+            reply = self._reader.gets() if self._thens else False
 
     def _lost(self, connection: SimConnection) -> None:
         if connection is self._connection:
@@ -125,15 +135,22 @@ class SimClient:
             connection.abort()
 
     def _answer(self, reply: Any) -> None:
+        if not self._thens:
+            return
+        if reply is not LOST:
+            then = self._thens.popleft()
+            if not self._thens:
+                self._end_waiting()
+            then(reply)
+            return
+        self._end_waiting()
+        thens, self._thens = self._thens, deque()
+        self._run.lost += len(thens)
+        pause_us = int(_RECONNECT_US * (0.5 + self.random.random()))
+        for then in thens:
+            self._run.world.at(pause_us, partial(then, LOST))
+
+    def _end_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        then, self._then = self._then, None
-        if then is None:
-            return
-        if reply is LOST:
-            self._run.lost += 1
-            pause_us = int(_RECONNECT_US * (0.5 + self.random.random()))
-            self._run.world.at(pause_us, lambda: then(LOST))
-        else:
-            then(reply)

@@ -9,7 +9,7 @@ from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE
 from disque_tx.core.jobs.memory import QUEUE_BYTES, job_bytes
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
-from disque_tx.messages.records import QUEUED
+from disque_tx.messages.records import QUEUED, WAIT_REPL
 from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.history import JobRequest, RecordedDelivery, ShownCounters
 
@@ -181,7 +181,8 @@ class TotalsMatch(Checker):
 
 
 class MemoryCounted(Checker):
-    """Used memory is the sum over jobs and queues, and no client waits for a job that is gone."""
+    """Used memory is the sum over jobs and queues, no client waits for a job that is gone, and no
+    job for copies of which nobody wants to know."""
 
     def judge(self, run: Stage) -> list[str]:
         """Nodes whose counts do not match what they hold."""
@@ -200,4 +201,10 @@ class MemoryCounted(Checker):
             for job_id in node.waiters.copies:
                 if job_id not in jobs:
                     breaches.append(f"{job_id.decode('latin-1')}: gone, and its client waits")
+            breaches += [
+                f"{job.id.decode('latin-1')}: waits for copies at {machine.ip.decode()}, of which"
+                " nobody wants to know"
+                for job in node.jobs.table.values()
+                if job.state == WAIT_REPL and job.id not in node.waiters.copies
+            ]
         return breaches
