@@ -132,6 +132,29 @@ class GuardCase(RootCase):
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
 
+class Delaying(StringTransport):
+    """A transport over TCP. ``delays``: small writes wait for more, as is usual."""
+
+    delays = True
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        self.delays = not enabled
+
+
+class DelayTests(GuardCase):
+    """When answers of plugins leave."""
+
+    def test_at_once(self) -> None:
+        """An answer in several pieces leaves at once: otherwise the system holds back the second
+        piece until the client confirms the first, which takes it 40 ms for every answer."""
+        self.listen(fall_over)
+        transport = Delaying()
+        guarded = self.factory.buildProtocol(None)
+        guarded.makeConnection(transport)
+        self.addCleanup(guarded.connectionLost, Failure(ConnectionDone()))
+        self.assertFalse(transport.delays)
+
+
 class RaiseTests(GuardCase):
     """A plugin that raises."""
 

@@ -103,8 +103,10 @@ class GuardedProtocol:
         return getattr(self._wrapped, name)
 
     def makeConnection(self, transport: Any) -> None:
-        """The connection is there."""
+        """The connection is there. What the plugin writes leaves at once, also in pieces."""
         self._transport = transport
+        if hasattr(transport, "setTcpNoDelay"):
+            transport.setTcpNoDelay(True)
         self._run("connectionMade", self._wrapped.makeConnection, transport)
 
     def dataReceived(self, data: bytes) -> None:
