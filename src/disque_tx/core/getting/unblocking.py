@@ -98,7 +98,7 @@ class Unblocking(Part):
         return [copies[job_id].job for job_id in client.line.waiting]
 
     def _overdue(self, client: Client) -> list[Job]:
-        """Those of these jobs whose copies were to be made by now. The client's time-out is over;
+        """The jobs of the client whose copies were to be made by now. Its time-out is over;
         the next one is scheduled."""
         line = client.line
         if line is None:
