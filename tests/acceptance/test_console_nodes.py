@@ -180,6 +180,7 @@ class ActionsTests(NodesCase):
         narrows that to one."""
         for number, (ip, port) in enumerate(self.each_process()):
             self.first.client((ip, port)).call("NOTE", f"deployed {number}")
+            time.sleep(0.002)  # within a millisecond, the order of two nodes' actions is unknown
         texts = [f"deployed {number}" for number in range(_NODES)]
         self.go("actions", *texts)
         shown = self.page.text()

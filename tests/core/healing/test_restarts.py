@@ -59,6 +59,23 @@ class RestartTests(HealCase):
         left_ms = job.qtime_ms - job.retry_s * 1_000 - self.flow.now_ms
         self.assertTrue(70_000 < left_ms < 80_000, left_ms)
 
+    def test_given_to_another_node(self) -> None:
+        """Only the node that gave a job to another one names that as a holder. When it forgot, the
+        others learn of that copy all the same, so that it ends with theirs when the job is done."""
+        job_id = self.add_job(0)
+        holder = self.other_holder(0, job_id)
+        receiver = next(at for at in range(1, self.nodes) if at != holder)
+        self.wait(receiver, b"q")
+        self.flow.settle()
+        self.assertIn(receiver, self.holders(job_id))
+        self.assertEqual(2, len(self.job(holder, job_id).nodes))
+        self.restart(0)
+        self.pass_ms(_SOON_MS)
+        self.assertIn(self.flow.nodes[receiver].id, self.job(holder, job_id).nodes)
+        self.flow.nodes[holder].acknowledge([job_id])
+        self.pass_ms(_SOON_MS)
+        self.assertEqual([], self.holders(job_id))
+
     def test_all_there(self) -> None:
         """A node that has all its copies is asked, and gets none."""
         job_id = self.add_job(0)

@@ -55,6 +55,15 @@ class SurvivalTests(CheckerCase):
         self.fault("stale_disk")
         self.assertEqual(0, self.found(CountersSurvive()))
 
+    def test_acknowledged(self) -> None:
+        """A job that was acknowledged and comes back has the counters that its holder knew."""
+        self.deliver(1, nacks=2)
+        self.request(b"ACKJOB", 6)
+        self.deliver(5, nacks=1)
+        self.assertEqual(1, self.found(CountersSurvive()))
+        self.history.job_requests[0].asked_us = 4 * S
+        self.assertEqual(0, self.found(CountersSurvive()))
+
     def test_limit(self) -> None:
         """A job that came back more often than the limit of five allows is not delivered again; two
         other holders may each allow one more."""

@@ -76,6 +76,10 @@ class Arrivals:
         if len(left) < len(job.nodes):
             self._jobs.set_holders(job, self.shared(left))
 
+    def add_holder(self, job: Job, node_id: bytes) -> None:
+        """The node has a copy of a registered job, though its list does not name it."""
+        self._jobs.set_holders(job, self.shared((*job.nodes, node_id)))
+
     def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """The one tuple that all jobs with these holders use."""
         if nodes is not self._last:

@@ -18,6 +18,7 @@ from disque_tx.messages.handover import (
     HELD,
     NOT_HELD,
     READY,
+    RESTARTED,
     HandoverEntry,
     HandoverMessage,
 )
@@ -39,7 +40,8 @@ class Takeovers:
         self.acks = acks
 
     def asked(self, sender: NodeEntry, message: HandoverMessage) -> None:
-        """Answer which of the jobs are here; nothing, if this node leaves, too."""
+        """Answer which of the jobs are here; nothing, if this node leaves, too. Who asks about its
+        own copies, after the start of some node, is a holder."""
         if self._membership.leaving:
             return
         answers: list[HandoverEntry] = []
@@ -50,6 +52,10 @@ class Takeovers:
             elif job.state == ACKED:
                 self.acks.send_setack(job, sender.id)
             else:
+                if message.number == RESTARTED and sender.id not in job.nodes:
+                    # It came there from a node that was started again, and forgot whom it gave it.
+                    self.arrivals.add_holder(job, sender.id)
+                    self._jobs.record(job)
                 self.wait(job, entry.what, self._turn.now_ms + entry.left_ms)
                 answers.append(HandoverEntry(entry.job_id, READY if _is_ready(job) else HELD))
         mflags: i64 = ANSWER | FULL if self._memory.is_full() else ANSWER

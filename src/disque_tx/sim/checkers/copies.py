@@ -37,7 +37,11 @@ class _EachSecond(Checker):
 
 
 class CopiesMadeAgain(_EachSecond):
-    """While no node is lost or comes back, no job lacks copies for long."""
+    """While no node is lost or comes back, no job lacks copies for long.
+
+    Excused are jobs that their producer was not told of: they were withdrawn, perhaps not at all
+    nodes that had a copy.
+    """
 
     def __init__(self) -> None:
         self._since: dict[bytes, int] = {}
@@ -49,7 +53,9 @@ class CopiesMadeAgain(_EachSecond):
         if not run.plan.all_up() or len(run.plan.history) != self._faults:
             self._faults = len(run.plan.history)
             self._since.clear()
-        lacking = jobs_lacking_copies(run.machines)
+        lacking = {
+            job_id for job_id in jobs_lacking_copies(run.machines) if not _withdrawn(run, job_id)
+        }
         for job_id in list(self._since):
             if job_id not in lacking:
                 del self._since[job_id]
@@ -63,6 +69,16 @@ class CopiesMadeAgain(_EachSecond):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that lacked copies for too long."""
         return list(self._breaches.values())
+
+
+def _withdrawn(run: Stage, job_id: bytes) -> bool:
+    """Whether the producer of the job was not told that it was accepted."""
+    for _, node in run.nodes():
+        job = node.jobs.get(job_id)
+        if job is not None:
+            added = run.history.added.get(job.body)
+            return added is not None and added.accepted_us < 0
+    return False
 
 
 class EmptiedNodes(Checker):

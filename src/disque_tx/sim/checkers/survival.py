@@ -29,7 +29,8 @@ class CountersSurvive(Checker):
     hosts becomes a dead letter, too.
 
     Excused: changes within the last second before a process ended at once; a node whose memory was
-    broken; and a job that a client had the node forget, which may come back from another holder.
+    broken; and a job that a client had the node forget, or has acknowledged before, which may come
+    back from another holder.
     """
 
     def judge(self, run: Stage) -> list[str]:
@@ -37,10 +38,13 @@ class CountersSurvive(Checker):
         if not {name for _, name, _ in run.plan.history} <= _ENDING:
             return []
         forgotten = run.history.asked(b"FASTACK", b"DELJOB")
+        acknowledged = run.history.asked(b"ACKJOB")
         breaches: list[str] = []
         before: dict[tuple[bytes, bytes], list[RecordedDelivery]] = {}
         for one in sorted(run.history.delivered, key=lambda delivery: delivery.sent_us):
             if not _is_used(run, one.queue) or one.job_id in forgotten:
+                continue
+            if any(ack.asked_us < one.sent_us for ack in acknowledged.get(one.job_id, ())):
                 continue
             earlier = before.setdefault((one.job_id, one.node), [])
             known = [known for known in earlier if _survived(run, known, one)]
