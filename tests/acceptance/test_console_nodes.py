@@ -16,6 +16,10 @@ from tests.acceptance.processes.group import Group
 _ANY_NODE: Final = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*"
 _NODES: Final = 4
 _LACKING: Final = "document.getElementById('lacking').innerText"
+_CHOOSE_ONE: Final = """(() => {
+    document.querySelector('#scope button[data-value=daemon]').click();
+    return document.getElementById('main').inert;
+})()"""
 #: A node that is killed is to be named within 3 s; the rest is for a busy machine.
 _NAMED_S: Final = 10.0
 #: Long: the page knows of a node that is killed before the other nodes say that it has failed.
@@ -227,6 +231,15 @@ class LettersTests(NodesCase):
             if row["command"] == "requeue"
         ]
         self.assertEqual(4, row["jobs"])
+
+    def test_changed_scope(self) -> None:
+        """From the moment in which somebody chooses one node, no button of the page for all of them
+        can be used: it would name the jobs of all nodes, and act at one."""
+        self.go("queues/mail", "no such host")
+        self.assertIs(True, self.page.run(_CHOOSE_ONE))
+        self.page.wait("!document.getElementById('main').inert")
+        self.page.click("Drop all…")
+        self.page.wait_for_text("Drop 2 dead letters of mail?")
 
     def test_one_node(self) -> None:
         """What is done at one node leaves the letters of the others alone."""

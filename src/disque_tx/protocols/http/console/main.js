@@ -208,7 +208,8 @@ async function show() {
   state.abort?.abort();
   state.page?.end?.();
   const turn = (state.began += 1);
-  const make = await load(name, rest, words);
+  $("main").inert = true; // what it shows was counted elsewhere than where its buttons would act now
+  const make = await load(name, rest, words).finally(() => { if (turn === state.began) $("main").inert = false; });
   if (turn !== state.began) return;
   const page = make(app);
   state.page = page;
@@ -237,6 +238,7 @@ async function login() {
   state.began += 1;
   $("cluster").hidden = $("lacking").hidden = true;
   const { default: make } = await import("/console/login.js");
+  $("main").inert = false;
   $("main").replaceChildren(make(start));
   $("main").querySelector("input").focus();
   live("", "");
