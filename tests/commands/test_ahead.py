@@ -170,6 +170,20 @@ class AheadTests(AheadCase):
         self.confirm(*self.jobs())
         self.assertEqual(LINE_MAX + 2, len(self.answers()))
 
+    def test_late(self) -> None:
+        """Nothing is added ahead while a job of the client waits for long: nodes that are late
+        would get ever more copies to make. It goes on when all are answered."""
+        self.send("ADDJOB q a 0 REPLICATE 2", "ADDJOB q b 0 REPLICATE 2")
+        self.pass_ms(10)
+        self.send("ADDJOB q c 0 REPLICATE 2")
+        jobs = self.jobs()
+        self.assertEqual(2, len(jobs))
+        self.confirm(jobs[0])
+        self.assertEqual(1, len(self.jobs()))
+        self.confirm(jobs[1])
+        (third,) = self.jobs()
+        self.assertEqual(b"c", third.body)
+
     def test_share(self) -> None:
         """A client's share of a turn ends with its time, whatever its requests wait for."""
         self.source.requests = [b"ADDJOB q b 0 REPLICATE 2".split(b" ") for _ in range(10)]

@@ -16,6 +16,7 @@ from disque_tx.commands.base.context import Command, Registry, Server
 from disque_tx.commands.base.readonly import check_reader
 from disque_tx.commands.direct import CommandGate, DirectProtocol
 from disque_tx.commands.server.admin import monitor_line
+from disque_tx.core.base.answerline import AnswerLine
 from disque_tx.core.base.client import (
     BLOCKED_ADDJOB,
     NOT_BLOCKED,
@@ -38,6 +39,9 @@ _WHILE_JOINING: Final = frozenset(
         *(b"debug", b"bgrewriteaof"),
     )
 )
+#: For how long copies may be awaited while their client adds further jobs: well below the time after
+#: which another node is drawn for a copy that is not confirmed.
+_LATE_MS: Final = 10
 #: How long one client's requests may take before those of others are executed.
 SHARE_NS: Final = 2_000_000
 #: How long the requests of all clients may take before the replies are sent.
@@ -106,8 +110,8 @@ class Dispatcher(CommandGate):
         there is none yet, or something else comes first."""
         if client.held is not None or client.reply_mode != REPLY_ON:
             return False
-        line = client.line
-        if line is not None and line.is_full():
+        waiters = self._node.waiters
+        if client.line is not None and not self._may_add(client.line):
             return False
         try:
             argv = source.next()
@@ -119,13 +123,23 @@ class Dispatcher(CommandGate):
         if self._node.policies.copying or not self._is_plain_add(argv):
             client.held = argv
             return False
-        waiters = self._node.waiters
+        line = client.line
         if line is None:
             line = waiters.begin_line(client)
         line.executing = True
         mark = client.replies.mark()
         self._answer(client, argv)
         waiters.end_ahead(client, line, mark)
+        return True
+
+    def _may_add(self, line: AnswerLine) -> bool:
+        """Whether the client of this line may add another job. Not while its first one waits for
+        long: nodes that confirm late would get more copies than they can take, and jobs more
+        copies than they need."""
+        if line.is_full():
+            return False
+        for job_id in line.waiting:
+            return self._node.now_ms - self._node.waiters.copies[job_id].created_ms < _LATE_MS
         return True
 
     def _is_plain_add(self, argv: list[bytes]) -> bool:

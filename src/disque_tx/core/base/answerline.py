@@ -8,13 +8,14 @@ is executed when the line is empty (client protocol, section 20).
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from mypy_extensions import i64
 
 from disque_tx.messages.records import ReplyPart, ReplySink
 
 #: Answers in one line; the client's further requests wait until there are fewer.
-LINE_MAX: i64 = 1_000
+LINE_MAX: Final = 1_000
 
 
 class PendingAnswer:
