@@ -39,8 +39,8 @@ _WHILE_JOINING: Final = frozenset(
         *(b"debug", b"bgrewriteaof"),
     )
 )
-#: For how long copies may be awaited while their client adds further jobs: well below the time after
-#: which another node is drawn for a copy that is not confirmed.
+#: For how long copies may be awaited while their client adds further jobs: well below the time
+#: after which another node is drawn for a copy that is not confirmed.
 _LATE_MS: Final = 10
 #: How long one client's requests may take before those of others are executed.
 SHARE_NS: Final = 2_000_000
