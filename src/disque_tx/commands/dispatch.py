@@ -144,9 +144,7 @@ class Dispatcher(CommandGate):
 
     def _is_plain_add(self, argv: list[bytes]) -> bool:
         """Whether this is ADDJOB without UNIQUE, which waits for other things than copies."""
-        command = self._exact.get(argv[0])
-        if command is None:
-            command = self._exact.get(argv[0].lower())
+        command = self._named(argv[0])
         if command is None or command.name != b"addjob":
             return False
         for at in range(4, len(argv)):
@@ -206,13 +204,10 @@ class Dispatcher(CommandGate):
             client.reply_mode = REPLY_ON
 
     def _answer(self, client: Client, argv: list[bytes]) -> None:
-        name = argv[0]
-        command = self._exact.get(name)
+        command = self._named(argv[0])
         if command is None:
-            command = self._exact.get(name.lower())
-            if command is None:
-                self._unknown(client, name)
-                return
+            self._unknown(client, argv[0])
+            return
         client.last_command = command.name
         try:
             self._check(client, command, argv)
@@ -229,6 +224,11 @@ class Dispatcher(CommandGate):
         self._account(command, argv, client if client.id < 0 else None)
         if self._node.waiters.ready:
             self._node.serve()
+
+    def _named(self, name: bytes) -> Command | None:
+        """The command of this name, in any letters."""
+        command = self._exact.get(name)
+        return command if command is not None else self._exact.get(name.lower())
 
     def _unknown(self, client: Client, name: bytes) -> None:
         client.last_command = b""
