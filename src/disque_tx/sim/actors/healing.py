@@ -64,7 +64,13 @@ class Healing:
         run = self._run
         if not run.over:
             self._membership.run()
-            run.world.at(_AGAIN_US, self._repair)
+            run.world.at(_AGAIN_US, self._look_again)
+
+    def _look_again(self) -> None:
+        """A PAUSE that a node passed on may have reached another one after this one was released."""
+        for orders in self._orders:
+            orders.release_paused()
+        self._repair()
 
 
 class NodeOrders:
@@ -83,6 +89,16 @@ class NodeOrders:
     def release(self, queue: bytes) -> None:
         """Resume the queue, once all commands before were answered."""
         self._add(lambda: pause(self._run, self._client, queue, b"none", False, self._answered))
+
+    def release_paused(self) -> None:
+        """Resume the queues that are paused by command, if nothing is under way."""
+        process = self.machine.process
+        if process is None or self._orders:
+            return
+        for name in QUEUES:
+            queue = process.node.queues.get(name)
+            if queue is not None and queue.paused_by_command:
+                self.release(name)
 
     def _add(self, send: Callable[[], None]) -> None:
         self._orders.append(send)
