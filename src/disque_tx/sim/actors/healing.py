@@ -67,7 +67,7 @@ class Healing:
             run.world.at(_AGAIN_US, self._look_again)
 
     def _look_again(self) -> None:
-        """A PAUSE that a node passed on may have reached another one after this one was released."""
+        """A PAUSE that a node passed on may reach another one after that one was released."""
         for orders in self._orders:
             orders.release_paused()
         self._repair()
