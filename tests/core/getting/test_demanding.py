@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.core.base.client import Client
 from disque_tx.core.getting.demanding import LINGER_MS
 from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.messages.bus import QueueSignal
@@ -133,6 +134,42 @@ class TellTests(FlowTestCase):
         self.add(0, count=4)
         self.assertEqual(2, sum(self.served(*clients)))
         self.assertEqual(2, self.length(0))
+
+    def refuse(self, **policy: bytes) -> Client:
+        """A client that waits by pattern while the queue's policy allows no more deliveries: one
+        job is here already, another one came and went back, and others wait where they were."""
+        for name, value in policy.items():
+            self.flow.nodes[1].policies.set(b"mail", name.replace("_", "-").encode(), value)
+        first = self.wait(1, b"mail")
+        self.add(0, b"mail", count=3)
+        self.assertEqual([True], self.served(first))
+        client = self.wait_matching(1, [b"m*"], [])
+        self.flow.run(3 * LINGER_MS)
+        self.assertEqual([False], self.served(client))
+        return client
+
+    def test_concurrency_and_pattern(self) -> None:
+        """When a job is done, a client that waits by pattern gets the next one, though its queue is
+        empty here: nobody waits until nodes are asked again."""
+        client = self.refuse(concurrency=b"1")
+        node = self.flow.nodes[1]
+        (job,) = [job for job in node.jobs.table.values() if job.in_flight]
+        node.acks.acknowledge([job.id])
+        self.flow.run(LINGER_MS)
+        self.assertEqual([True], self.served(client))
+
+    def test_rate_and_pattern(self) -> None:
+        """The same as soon as there is a token."""
+        client = self.refuse(rate=b"2", rate_burst=b"1")
+        self.flow.run(LINGER_MS + 500)
+        self.assertEqual([True], self.served(client))
+
+    def test_policy_and_pattern(self) -> None:
+        """The same when the limit is lifted."""
+        client = self.refuse(concurrency=b"1")
+        self.flow.nodes[1].policies.set(b"mail", b"concurrency", b"2")
+        self.flow.run(LINGER_MS)
+        self.assertEqual([True], self.served(client))
 
     def test_only_nodes_that_know_it(self) -> None:
         """A node of the original is asked by NEEDJOBS, and never told; the others are told, and not

@@ -95,14 +95,14 @@ class Demanding(Part):
             for selector in self._matching.of(queue):
                 if selector.standing is not None:
                     selector.standing.arrived(giver, size, False)
-                    if not self._may_deliver(queue):
+                    if not self._may_deliver(queue.name):
                         selector.refused[queue.name] = None
                     self._waiters.note_pattern(selector)
 
-    def _may_deliver(self, queue: Queue) -> bool:
-        if queue.paused & PAUSE_OUT:
+    def _may_deliver(self, name: bytes) -> bool:
+        if self._queues.paused(name) & PAUSE_OUT:
             return False
-        return not self._limits.hold_back(queue.name, self._turn.now_ms)
+        return not self._limits.hold_back(name, self._turn.now_ms)
 
     def _begin(self, queue: Queue) -> StandingDemand:
         standing = queue.standing = StandingDemand()
@@ -203,9 +203,10 @@ class Demanding(Part):
     def _look_at_refused(self, selector: Selector, standing: StandingDemand) -> None:
         """Queues that may deliver again are welcome again; other nodes learn which are not."""
         for name in list(selector.refused):
-            queue = self._queues.get(name)
-            if queue is None or self._may_deliver(queue):
+            if self._may_deliver(name):
                 del selector.refused[name]
+            else:
+                self._waiters.refusals.note(name, selector)
         refused = list(selector.refused)
         if refused != selector.refused_told:
             selector.refused_told = refused
@@ -256,6 +257,7 @@ class Demanding(Part):
             if selector.standing is not None and not selector.clients:
                 self.receivers.withdraw(selector.standing, self._pattern(selector))
                 selector.standing = None
+                self._waiters.refusals.forget(selector)
                 selector.refused.clear()
                 self._selectors.pop(selector, None)
 

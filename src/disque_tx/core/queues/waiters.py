@@ -34,6 +34,7 @@ from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.copieswait import CopiesWait, CopiesWatcher
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
+from disque_tx.core.queues.refusals import Refusals
 from disque_tx.core.queues.selector import Selector
 from disque_tx.errors import CommandError
 
@@ -70,6 +71,7 @@ class Waiters(JobObserver):
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self.matching = matching
         self.demanding: bool = False
+        self.refusals: Refusals = Refusals()
         self.demanded: list[Queue] = []
         self.patterns: list[Selector] = []
         self.wanted: list[Queue] = []
@@ -307,10 +309,12 @@ class Waiters(JobObserver):
         """What may be delivered of a queue has changed."""
         if queue.standing is not None or queue.waiters:
             self.note_demand(queue)
-        if self.matching.active:
-            for selector in self.matching.of(queue):
-                if selector.refused:
-                    self.note_pattern(selector)
+        self.may_deliver_more(queue.name)
+
+    def may_deliver_more(self, name: bytes) -> None:
+        """By its limits: other nodes may send jobs of it again for clients that wait by pattern."""
+        for selector in self.refusals.take(name):
+            self.note_pattern(selector)
 
     def note_pattern(self, selector: Selector) -> None:
         """Let other nodes be told, if what is demanded of queues that match has changed."""
@@ -335,6 +339,7 @@ class Waiters(JobObserver):
         queue = self._queues.get(name)
         if queue is not None and (queue.jobs.size > 0 or queue.waiters):
             self.note_ready(queue)
+        self.may_deliver_more(name)
 
     def look_at(self, queue: Queue) -> None:
         """Let the node serve the queue before the next request."""
