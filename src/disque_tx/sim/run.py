@@ -56,6 +56,7 @@ class SimulatedRun(Stage):
         """
         world = self.world
         self.copies.watch(self.machines, bool(self.shape.hosts))
+        self.transfers.watch(self.machines)
         for checker in self.checkers:
             checker.watch(self)
         for machine in self.machines:

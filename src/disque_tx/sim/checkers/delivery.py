@@ -144,7 +144,8 @@ class WorkingRespected(Checker):
     """After an answered WORKING no client gets the job before RETRY: the other holders respect it.
 
     Judged where nothing keeps WORKING from the holders: no fault but those of clocks. A NACK or
-    an ENQUEUE, by another consumer that has the job too or by the operator, ends the wait.
+    an ENQUEUE, by another consumer that has the job too or by the operator, ends the wait. And the
+    node may not know yet of a holder that got the job from another one since it came here.
     """
 
     def judge(self, run: Stage) -> list[str]:
@@ -166,6 +167,7 @@ class WorkingRespected(Checker):
             if worked.answered_us + arrived_us < delivery.sent_us
             and delivery.sent_us < worked.asked_us + worked.reply * 1_000_000 - _EARLY_US
             and not _given_back(run, worked, delivery, given_back.get(worked.job_id, []))
+            and not _given_elsewhere(run, worked, deliveries[worked.job_id])
         ]
 
 
@@ -175,6 +177,22 @@ def _given_back(
     """Whether such a request may have been executed after WORKING and before the delivery."""
     since_us = worked.asked_us - 2 * run.world.longest_transit_us
     return any(since_us <= request.asked_us <= delivery.sent_us for request in requests)
+
+
+def _given_elsewhere(run: Stage, worked: JobRequest, deliveries: list[RecordedDelivery]) -> bool:
+    """Whether other nodes gave the job to each other after it came to the node of WORKING, as far
+    as that node may not know by then."""
+    transit_us = run.world.longest_transit_us
+    came_us = max(
+        (
+            one.sent_us
+            for one in deliveries
+            if one.node == worked.node and one.sent_us < worked.asked_us
+        ),
+        default=0,
+    )
+    until_us = worked.answered_us + transit_us
+    return run.transfers.by_others(worked.job_id, worked.node, came_us - transit_us, until_us) > 0
 
 
 _DRIFT: Final = 0.001

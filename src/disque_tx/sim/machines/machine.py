@@ -116,6 +116,7 @@ class Machine(Hardware):
         if process is None:
             return
         self.world.trace("stop", self.name)
+        self.network.messages.forget(self.ip)
         if process.frozen:
             self.network.thaw(self.ip)
             process.frozen = False

@@ -30,6 +30,7 @@ from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.stage.copies import Copies
 from disque_tx.sim.stage.history import Added, RunHistory
 from disque_tx.sim.stage.shape import Shape, draw_shape
+from disque_tx.sim.stage.transfers import Transfers
 from disque_tx.sim.stage.workload import Workload
 from disque_tx.sim.stage.workloads import with_everything, workload_called
 from disque_tx.sim.world.network import Network
@@ -76,6 +77,7 @@ class Stage:
         if self.workload.processes:
             self.plan.daemons = self._daemons()
         self.copies = Copies()
+        self.transfers = Transfers()
 
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
         """Several of them share a host when the shape has hosts, and not all may have the messages

@@ -164,16 +164,23 @@ class _Ends:
     def __init__(self, run: Stage) -> None:
         self._run = run
         self._requests = run.history.asked(b"ACKJOB")
+        self._last_us: dict[bytes, int] = {}
+        for delivery in run.history.delivered:
+            last_us = self._last_us.get(delivery.job_id, 0)
+            self._last_us[delivery.job_id] = max(last_us, delivery.sent_us)
 
     def end_us(self, job_id: bytes) -> int:
-        """When the first acknowledgement was answered that no node has forgotten since; never: the
-        end of the run."""
+        """When the first acknowledgement was answered that no node has forgotten since, nor can
+        have, as the job was delivered later; never: the end of the run."""
         run = self._run
+        last_us = self._last_us.get(job_id, 0)
         return min(
             (
                 request.answered_us
                 for request in self._requests.get(job_id, ())
-                if request.reply == 1 and run.plan.alive_since(request.node) <= request.asked_us
+                if request.reply == 1
+                and run.plan.alive_since(request.node) <= request.asked_us
+                and request.answered_us > last_us
             ),
             default=run.world.now_us,
         )
