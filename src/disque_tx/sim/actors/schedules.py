@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.core.tables.definition import DEFINITION
+from disque_tx.core.tables.definition import DEFINITION, Definition
 from disque_tx.messages.bustypes import CAN_TABLES
 from disque_tx.sim.actors.actors import Actor
 from disque_tx.sim.actors.clients import LOST
@@ -16,6 +16,7 @@ from disque_tx.sim.stage.workloads import SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
+    from disque_tx.sim.machines.interfaces import Running
     from disque_tx.sim.machines.machine import Machine
     from disque_tx.sim.stage.stage import Stage
 
@@ -36,6 +37,9 @@ class ScheduleOperator(Actor):
         self.record.used = True
         self.record.ended = False
         self._left: list[bytes] = []
+        self._found: dict[bytes, list[Definition]] = {}
+        for machine in self.run.machines:
+            machine.on_turn.append(self._turn)
         self.run.world.at(_LOOK_US, self._check)
 
     def _check(self) -> None:
@@ -50,11 +54,7 @@ class ScheduleOperator(Actor):
             for name, definition in table.definitions.items():
                 if name not in _NAMES:
                     continue
-                generation = _generation(node, name)
-                key = (name, generation, int(definition.counter), definition.node)
-                watched = self.record.watched.setdefault(
-                    key, WatchedSchedule(name, definition, generation)
-                )
+                watched = self._watched(node, name, definition)
                 last_s = int(table.last_s(name))
                 if last_s > watched.last_s:
                     watched.last_s = last_s
@@ -65,6 +65,25 @@ class ScheduleOperator(Actor):
                     watched.force_us = self.run.world.now_us
         if not self.record.ended:
             self.run.world.at(_LOOK_US, self._check)
+
+    def _turn(self, process: Running) -> None:
+        """A turn is over: a definition may be in force for less time than between two looks."""
+        definitions = process.node.timetable.definitions
+        found = list(definitions.values())
+        if found == self._found.get(process.ip):
+            return
+        self._found[process.ip] = found
+        for name, definition in definitions.items():
+            if name in _NAMES:
+                self._watched(process.node, name, definition)
+
+    def _watched(self, node: Node, name: bytes, definition: Definition) -> WatchedSchedule:
+        """The record of a definition. A node that got an old disk back counts on from there, so
+        two may have the same number, and differ in their beginning."""
+        generation = _generation(node, name)
+        key = (name, generation, int(definition.counter), definition.node, int(definition.start_s))
+        fresh = WatchedSchedule(name, definition, generation)
+        return self.record.watched.setdefault(key, fresh)
 
     def _wake(self) -> None:
         if self.run.busy:

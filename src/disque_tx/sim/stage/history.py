@@ -235,7 +235,7 @@ class ScheduleRecord:
 
     def __init__(self) -> None:
         self.used = False
-        self.watched: dict[tuple[bytes, int, int, bytes], WatchedSchedule] = {}
+        self.watched: dict[tuple[bytes, int, int, bytes, int], WatchedSchedule] = {}
         self.taken: dict[bytes, int] = {}
         self.ended = True
         self.short_us: list[int] = []
