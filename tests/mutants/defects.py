@@ -52,6 +52,7 @@ from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import Queues
+from disque_tx.core.queues.refusals import Refusals
 from disque_tx.core.queues.standing import StandingDemand
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.recurring.recurring import Recurring
@@ -77,7 +78,7 @@ from disque_tx.wire.bus import parser as bus
 from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
 from tests.mutants.answerplants import answer_out_of_turn, await_first_only, overtake
-from tests.mutants.demandplants import keep_credit, keep_used_up
+from tests.mutants.demandplants import keep_credit, keep_used_up, refuse_for_good
 from tests.mutants.healplants import (
     asks_nobody,
     fresh_delay,
@@ -872,6 +873,15 @@ MUTANTS: Final = [
         keep_used_up,
         "WaitingClientsServed",
         ("federation", ""),
+    ),
+    Mutant(
+        "demand-refused",
+        "a queue that may deliver again is not demanded by clients that wait by pattern",
+        Refusals,
+        "take",
+        refuse_for_good,
+        "WaitingClientsServed",
+        ("limits", ""),
     ),
     Mutant(
         "demand-of-known",

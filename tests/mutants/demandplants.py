@@ -25,3 +25,13 @@ def keep_used_up(right: Any) -> Any:
         right(self, standing, words)
 
     return withdraw
+
+
+def refuse_for_good(right: Any) -> Any:
+    """Queues of which no jobs were welcome stay so until nodes are asked again."""
+
+    def take(self: Any, name: bytes) -> list[Any]:
+        right(self, name)
+        return []
+
+    return take

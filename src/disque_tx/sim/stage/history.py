@@ -228,7 +228,7 @@ class WatchedSchedule:
 
 class ScheduleRecord:
     """What became of schedules. ``used``: there are any in this run. ``watched``: by name,
-    generation, counter and node of the definition. ``taken``: by job ID, how often it was
+    generation, counter, node and start of the definition. ``taken``: by job ID, how often it was
     delivered. ``ended``: every schedule is deleted. ``short_us``: when fewer nodes than a job has
     copies stayed in the cluster.
     """
