@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
@@ -32,6 +33,12 @@ class CheckerCase(SynchronousTestCase):
         self.history.delivered.append(
             RecordedDelivery(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
         )
+
+    def deliver_again(self, at_s: float, deliveries: int) -> None:
+        """The same, of a job that was counted as delivered so many times besides."""
+        self.deliver(at_s)
+        delivered = self.history.delivered
+        delivered[-1] = attrs.evolve(delivered[-1], deliveries=deliveries)
 
     def request(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:
         """A request about the job, whose reply comes a millisecond later."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.sim.checkers.counters import CountersMatch
 from disque_tx.sim.stage.history import ShownCounters
-from tests.sim.checkers.bench import HERE, CheckerCase
+from tests.sim.checkers.bench import HERE, THERE, CheckerCase
 
 
 class CountersTests(CheckerCase):
@@ -28,6 +28,19 @@ class CountersTests(CheckerCase):
         self.assertEqual(3, self.found(CountersMatch()))
         self.fault("kill")
         self.assertEqual(0, self.found(CountersMatch()))
+
+    def test_moved(self) -> None:
+        """A RETRY that was over at two holders counts once, and the second copy may come to the
+        node that delivered the first one; what was not counted at all is no excuse."""
+        for at_s in (1, 2, 3):
+            self.deliver_again(at_s, 1)
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.run_.transfers.sent[b"D"] = [(2_500_000, THERE)]
+        self.assertEqual(0, self.found(CountersMatch()))
+        self.history.delivered.clear()
+        self.deliver(1)
+        self.deliver(3)
+        self.assertEqual(1, self.found(CountersMatch()))
 
     def test_same_moment(self) -> None:
         """A RETRY that is over at two holders in the same moment counts once; a NACK in between

@@ -49,6 +49,17 @@ class AckedTests(CheckerCase):
 class WorkingTests(CheckerCase):
     """WORKING."""
 
+    def test_holder_not_known(self) -> None:
+        """A node that got the job from another one, since it came to the node of WORKING, may not
+        have learnt of that; one that had it before has."""
+        self.deliver(0.5)
+        self.request(b"WORKING", 1, reply=4)
+        self.deliver(2, THERE)
+        self.run_.transfers.sent[b"D"] = [(100_000, THERE)]
+        self.assertEqual(1, self.found(WorkingRespected()))
+        self.run_.transfers.sent[b"D"].append((900_000, THERE))
+        self.assertEqual(0, self.found(WorkingRespected()))
+
     def test_enqueued(self) -> None:
         """WORKING keeps the job from other clients until ENQUEUE or NACK."""
         self.request(b"WORKING", 1, reply=4)

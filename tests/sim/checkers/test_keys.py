@@ -153,9 +153,11 @@ class ReusedKeyCase(CheckerCase):
         added.holders = frozenset([HERE])
         self.history.added[body] = added
 
-    def take(self, body: bytes) -> None:
+    def take(self, body: bytes, at_s: int = 1) -> None:
         """The job is delivered."""
-        self.history.delivered.append(RecordedDelivery(body, b"D-" + body, b"q", HERE, S, S, 0, 0))
+        at_us = at_s * S
+        delivery = RecordedDelivery(body, b"D-" + body, b"q", HERE, at_us, at_us, 0, 0)
+        self.history.delivered.append(delivery)
 
     def acknowledge(self, body: bytes, at_s: int) -> None:
         """The job is acknowledged."""
@@ -186,6 +188,15 @@ class EndedByKeyTests(ReusedKeyCase):
         self.acknowledge(b"1", 20)
         self.assertEqual(1, self.found(NothingLost()))
         self.history.job_requests[0].reply = 0
+        self.assertEqual(0, self.found(NothingLost()))
+
+    def test_delivered_again(self) -> None:
+        """So it may if the earlier one came once more: no log holds acknowledgements."""
+        self.add(b"1", 10)
+        self.take(b"1")
+        self.acknowledge(b"1", 20)
+        self.add(b"2", 30)
+        self.take(b"1", 40)
         self.assertEqual(0, self.found(NothingLost()))
 
 

@@ -33,7 +33,7 @@ class ScheduleCase(CheckerCase):
         self.watched = WatchedSchedule(_NAME, definition)
         self.watched.last_s = _START_S + 3
         self.watched.known_us = [(_START_S + n, n * S + S // 2) for n in (1, 2, 3)]
-        self.record.watched[_NAME, 0, 1, _ORIGIN] = self.watched
+        self.record.watched[_NAME, 0, 1, _ORIGIN, _START_S] = self.watched
 
     def take(self, *seconds: int) -> None:
         """Clients get the jobs of these occurrences."""
@@ -80,7 +80,7 @@ class KeptTests(ScheduleCase):
         self.watched.known_us = [(_START_S + 1, S), (_START_S + 3, 9 * S)]
         other = WatchedSchedule(_NAME, self.watched.definition)
         other.known_us = [(_START_S + 2, 2 * S)]
-        self.record.watched[_NAME, 0, 2, _ORIGIN] = other
+        self.record.watched[_NAME, 0, 2, _ORIGIN, _START_S] = other
         self.assertEqual(1, self.found(OccurrencesKept()))
 
     def test_not_known_to_be_replaced(self) -> None:
@@ -89,7 +89,7 @@ class KeptTests(ScheduleCase):
         rare = Definition(b"EVERY 900", b"", b"all", AddRequest(b"q", b""), _START_S)
         other = WatchedSchedule(_NAME, rare)
         other.last_s, other.known_us = _START_S, [(_START_S, 0)]
-        self.record.watched[_NAME, 0, 0, _ORIGIN] = other
+        self.record.watched[_NAME, 0, 0, _ORIGIN, _START_S] = other
         self.assertEqual(3, self.found(OccurrencesKept()))
         other.last_s = _START_S + 3
         self.assertEqual(0, self.found(OccurrencesKept()))
@@ -123,7 +123,7 @@ class OnceTests(ScheduleCase):
         be made by both."""
         other = WatchedSchedule(_NAME, self.watched.definition)
         other.last_s, other.known_us = _START_S + 1, [(_START_S + 1, S)]
-        self.record.watched[_NAME, 0, 2, _ORIGIN] = other
+        self.record.watched[_NAME, 0, 2, _ORIGIN, _START_S] = other
         self.take(1, 1, 2, 3)
         self.assertEqual(0, self.found(OccurrencesOnce()))
         self.take(1)
@@ -135,7 +135,7 @@ class OnceTests(ScheduleCase):
         definition.node, definition.counter = _ORIGIN, REPAIRED
         other = WatchedSchedule(_NAME, definition, 1)
         other.last_s, other.known_us = _START_S + 5, [(_START_S + 5, 6 * S)]
-        self.record.watched[_NAME, 1, 1, _ORIGIN] = other
+        self.record.watched[_NAME, 1, 1, _ORIGIN, _START_S] = other
         self.take(1, 2, 3, 4, 5)
         self.assertEqual(0, self.found(OccurrencesOnce()))
         self.take(1)
