@@ -52,7 +52,7 @@ from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.limits import Limits
 from disque_tx.core.queues.queues import Queues
-from disque_tx.core.queues.refusals import Refusals
+from disque_tx.core.queues.refusedqueues import RefusedQueues
 from disque_tx.core.queues.standing import StandingDemand
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.core.recurring.recurring import Recurring
@@ -877,7 +877,7 @@ MUTANTS: Final = [
     Mutant(
         "demand-refused",
         "a queue that may deliver again is not demanded by clients that wait by pattern",
-        Refusals,
+        RefusedQueues,
         "take",
         refuse_for_good,
         "WaitingClientsServed",

@@ -206,7 +206,7 @@ class Demanding(Part):
             if self._may_deliver(name):
                 del selector.refused[name]
             else:
-                self._waiters.refusals.note(name, selector)
+                self._waiters.refused.note(name, selector)
         refused = list(selector.refused)
         if refused != selector.refused_told:
             selector.refused_told = refused
@@ -257,7 +257,7 @@ class Demanding(Part):
             if selector.standing is not None and not selector.clients:
                 self.receivers.withdraw(selector.standing, self._pattern(selector))
                 selector.standing = None
-                self._waiters.refusals.forget(selector)
+                self._waiters.refused.forget(selector)
                 selector.refused.clear()
                 self._selectors.pop(selector, None)
 

@@ -190,7 +190,8 @@ class Getting(Part):
             queue = self._queues.get(name)
             if queue is not None:
                 self._waiters.note_ready(queue)
-            self._waiters.may_deliver_more(name)
+            else:
+                self._waiters.may_deliver_more(name)
         if self._matching.active:
             self.pattern_demand.run_due()
             self._matching.expire()

@@ -105,7 +105,7 @@ class Pausing(Part, PolicyWatcher):
         """A setting of a policy changed."""
         if name != b"pause" and name not in LIMITS:
             return
-        for selector in self._waiters.refusals.take_all():
+        for selector in self._waiters.refused.take_all():
             self._waiters.note_pattern(selector)
         if not exact:
             self._walk.restart()

@@ -34,7 +34,7 @@ from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.copieswait import CopiesWait, CopiesWatcher
 from disque_tx.core.queues.index import Matching
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
-from disque_tx.core.queues.refusals import Refusals
+from disque_tx.core.queues.refusedqueues import RefusedQueues
 from disque_tx.core.queues.selector import Selector
 from disque_tx.errors import CommandError
 
@@ -71,7 +71,7 @@ class Waiters(JobObserver):
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self.matching = matching
         self.demanding: bool = False
-        self.refusals: Refusals = Refusals()
+        self.refused: RefusedQueues = RefusedQueues()
         self.demanded: list[Queue] = []
         self.patterns: list[Selector] = []
         self.wanted: list[Queue] = []
@@ -313,7 +313,7 @@ class Waiters(JobObserver):
 
     def may_deliver_more(self, name: bytes) -> None:
         """By its limits: other nodes may send jobs of it again for clients that wait by pattern."""
-        for selector in self.refusals.take(name):
+        for selector in self.refused.take(name):
             self.note_pattern(selector)
 
     def note_pattern(self, selector: Selector) -> None:
@@ -339,7 +339,8 @@ class Waiters(JobObserver):
         queue = self._queues.get(name)
         if queue is not None and (queue.jobs.size > 0 or queue.waiters):
             self.note_ready(queue)
-        self.may_deliver_more(name)
+        else:
+            self.may_deliver_more(name)
 
     def look_at(self, queue: Queue) -> None:
         """Let the node serve the queue before the next request."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from disque_tx.core.queues.selector import Selector
 
 
-class Refusals:
+class RefusedQueues:
     """Which selectors to look at again when a queue may deliver more. A queue that has no jobs here
     may be forgotten meanwhile, so this goes by names."""
 
