@@ -123,6 +123,20 @@ class FiguresTests(ClusterCase):
         self.page.wait_for_text("The job is done.")
         wait_for(lambda: self.apis[2]("GET", "counts/mail")["queued"] == 0, "it is gone there")
 
+    def test_switched(self) -> None:
+        """Figures of all nodes are never shown as those of one, not even until these are there."""
+        self.apis[2].add("mail", "body 2", retry_s=300)
+        self.go("queues/mail", "body 2")
+        both = self.page.run(
+            "(() => { const of = (text) => document.body.innerText.includes(text);"
+            " [...document.querySelectorAll('#scope button')]"
+            ".find((one) => one.innerText === 'This node').click();"
+            " return of('of this node only') && of('body 2'); })()"
+        )
+        self.assertFalse(both)
+        self.page.wait_for_text("of this node only")
+        self.assertNotIn("body 2", self.page.text())
+
     def test_flush(self) -> None:
         """A flush says how many jobs it ends, and on which nodes; it ends those and no others."""
         for api in self.apis:

@@ -86,7 +86,8 @@ class Node:
         self.replication = Replication(state, self.delivery, arrivals)
         self.acks = Acks(state, self.delivery)
         self.demanding = Demanding(state)
-        self.federation = Federation(state, self.delivery, arrivals, self.acks, self.demanding)
+        sharing = (arrivals, self.acks, self.demanding, self.replication)
+        self.federation = Federation(state, self.delivery, *sharing)
         self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
         self.healing = Healing(state, self.delivery, arrivals, self.replication, self.acks)
         self.cluster.forgetting.copies_pending = self.healing.copies_pending

@@ -13,7 +13,7 @@ from disque_tx.core.recurring.recurring import (
 from disque_tx.core.tables.calendar import NEVER, Calendar
 from disque_tx.core.tables.definition import ALL, LAST, ONE, SKIP, Definition
 from disque_tx.messages.bus import JobsMessage
-from disque_tx.messages.bustypes import CAN_TABLES, GOTJOB
+from disque_tx.messages.bustypes import CAN_TABLES, GOTJOB, YOURJOBS
 from disque_tx.messages.nodes import FAIL, PFAIL
 from disque_tx.messages.tables import Register, TableChange
 from tests.core.bench import UNIX_S, NodeCase
@@ -510,6 +510,29 @@ class SeveralNodesTests(ConnectedCase):
         self.receive_signal(peer, GOTJOB, job.id)
         self.assertEqual((1, MINUTE_S), (self.length(), self.last_s(self.mine)))
 
+    def test_given_back(self) -> None:
+        """An occurrence that lacks a copy, since a node left for good, is delivered by its maker
+        when the other holder, whose RETRY is over, gives it back: only the maker has clients."""
+        job = self.lacking()
+        self.receive_jobs(B, YOURJOBS, job)
+        self.assertEqual((1, MINUTE_S), (self.length(), self.last_s(self.mine)))
+
+    def test_given_back_after_deletion(self) -> None:
+        """So is one whose schedule is gone."""
+        job = self.lacking()
+        self.delete()
+        self.receive_jobs(B, YOURJOBS, job)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def lacking(self) -> Job:
+        """The job of an occurrence of which one node has no copy."""
+        self.set(name=self.mine, replicate=3)
+        self.pass_to(MINUTE_S)
+        (job,) = self.node.jobs.table.values()
+        self.receive_signal(B, GOTJOB, job.id)
+        self.assertEqual(0, self.length())
+        return job
+
     def test_given_up(self) -> None:
         """When another node has made it meanwhile, the job that waits for copies goes, and nobody
         is asked to delete the other's."""
@@ -526,9 +549,13 @@ class SeveralNodesTests(ConnectedCase):
         self.set(name=self.mine, replicate=2)
         self.pass_to(MINUTE_S)
         job = next(iter(self.node.waiters.copies.values())).job
+        self.delete()
+        return job
+
+    def delete(self) -> None:
+        """The schedule is deleted."""
         table, wall_s = self.node.timetable, self.wall_us // 1_000_000
         table.apply(table.plan_del(self.mine, self.node.id, wall_s), wall_s)
-        return job
 
     def confirm(self, job: Job) -> None:
         """The job has its copies."""

@@ -6,7 +6,9 @@
 3. Who is asked gives from the head of the queue, half of it at the most, unless it is importing
    itself. It keeps its copy as one of the holders, and the receiver becomes one.
 4. A node above 95 % of its memory asks for nothing.
-5. A job with RETRY 0 is not kept: it moves, and a message that moves it is taken once.
+5. A job that its maker keeps back, since it lacks copies that nobody waits for, is queued when a
+   holder whose RETRY is over gives it to its maker.
+6. A job with RETRY 0 is not kept: it moves, and a message that moves it is taken once.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.adding.replication import life_s
+from disque_tx.core.adding.replication import Replication, life_s
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.acks import Acks
@@ -33,7 +35,14 @@ from disque_tx.messages.bustypes import NEEDJOBS, YOURJOBS
 from disque_tx.messages.demands import DEMANDED, MORE, RETURNED
 from disque_tx.messages.handover import HANDED_OVER
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
+from disque_tx.messages.records import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    QUEUED,
+    WAIT_REPL,
+    JobRecord,
+)
 
 #: Jobs per message; the original crashes when it is asked for more.
 JOBS_MAX: Final = 100
@@ -82,6 +91,7 @@ class Federation(Part):
         arrivals: Arrivals,
         acks: Acks,
         demanding: Demanding,
+        replication: Replication,
     ) -> None:
         self._turn = state.turn
         self.wanting: Schedule[Queue] = Schedule()
@@ -93,9 +103,11 @@ class Federation(Part):
         self._arrivals = arrivals
         self._acks = acks
         self._demanding = demanding
+        self._replication = replication
         self._membership = state.membership
         self._outbox = state.outbox
         self._peers = state.peers
+        self._waiters = state.waiters
         self._received = state.received
         self._limits = state.limits
         self._memory = state.memory
@@ -305,6 +317,8 @@ class Federation(Part):
 
     def _take(self, job: Job, giver: bytes) -> bool:
         """Queue a job that is known here; nothing is counted as a delivery."""
+        if job.state == WAIT_REPL:
+            return self._take_back(job, giver)
         if job.state != ACTIVE or job.backoff:
             return False
         job.held = False
@@ -312,3 +326,17 @@ class Federation(Part):
         if self._outbox.events is not None and self._delivery.may_queue(job):
             self._outbox.events.moved(events.IMPORTED, job, giver)
         return self._delivery.enqueue(job, events.BY_IMPORT)
+
+    def _take_back(self, job: Job, giver: bytes) -> bool:
+        """Queue a job that lacks copies, unless somebody waits for these: its holders deliver it
+        without them anyway, and may have no clients."""
+        watcher = self._waiters.watched.get(job.id)
+        needed = watcher is not None and watcher.needs_copies()
+        confirmed = job.confirmed
+        if needed or confirmed is None or self._waiters.copies[job.id].client is not None:
+            return False
+        if self._membership.myself.id not in job.nodes:
+            return False
+        confirmed.add(giver)
+        self._replication.achieved(job)
+        return job.state == QUEUED

@@ -35,3 +35,7 @@ class CopiesWatcher:
     def copies_settled(self, job_id: bytes, made: bool) -> None:
         """The job has its copies, or was taken back."""
         raise NotImplementedError
+
+    def needs_copies(self) -> bool:
+        """Whether somebody was promised that the job has all its copies before it is delivered."""
+        return True

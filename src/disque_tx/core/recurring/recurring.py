@@ -58,10 +58,10 @@ _AHEAD: Final = (
 
 
 class ActiveSchedule:
-    """One schedule in force. ``definition``: what it is. ``done_s``: up to which time its
-    occurrences are done with. ``next_s``: its next one, 0 while that is not worked out.
-    ``pending``: the ID of the job that waits for its copies, empty for none. ``made_up``: how many
-    missed ones were made at a stretch. ``error``: why the last attempt failed."""
+    """One schedule in force. ``done_s``: up to which time its occurrences are done with.
+    ``next_s``: its next one, 0 while that is not worked out. ``pending``: the ID of the job that
+    waits for its copies, or empty. ``made_up``: how many missed ones were made at a stretch.
+    ``error``: why the last attempt failed."""
 
     __slots__ = ("definition", "done_s", "error", "look_s", "made_up", "name", "next_s", "pending")
 
@@ -104,9 +104,8 @@ class Recurring(Part, CopiesWatcher):
 
     def begin(self) -> None:
         """The node has loaded its files and its log."""
-        now_ms = self._turn.now_ms
         alone = self._membership.size == 1
-        self._ready_ms = now_ms if alone else now_ms + SETTLE_MS
+        self._ready_ms = self._turn.now_ms + (0 if alone else SETTLE_MS)
 
     def find(self, name: bytes) -> ActiveSchedule | None:
         """What this node knows of a schedule that it has taken up."""
@@ -114,8 +113,7 @@ class Recurring(Part, CopiesWatcher):
 
     def maker(self, name: bytes) -> bytes:
         """The ID of the node that makes the occurrences of a schedule now."""
-        membership = self._membership
-        clocks = self._clocks
+        membership, clocks = self._membership, self._clocks
         able = [] if membership.leaving or clocks.ahead_ms else [membership.myself.id]
         for entry in membership.reachable:
             link = entry.link
@@ -340,6 +338,9 @@ class Recurring(Part, CopiesWatcher):
             self._made(active, self._jobs.get(job_id))
         else:
             self._failed(active, "NOREPL The copies could not be made")
+
+    def needs_copies(self) -> bool:
+        return False
 
     def forget_all(self) -> None:
         """All jobs are gone; what was under way is made anew."""

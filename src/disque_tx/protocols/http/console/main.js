@@ -199,7 +199,8 @@ async function load(name, rest, words) {
   return (frame) => make(frame, ...(words ? [words] : parts));
 }
 
-async function show() {
+/** Show the page of the address; x: its figures are of other nodes than before. */
+async function show(elsewhere = false) {
   if (state.role === "none") return;
   const [, place, filters] = /^#?\/?([^?]*)\??(.*)$/s.exec(location.hash);
   const words = FILTERED.has(place) ? new URLSearchParams(filters) : null;
@@ -221,6 +222,7 @@ async function show() {
   menu(false);
   app.problem(null);
   $("main").replaceChildren(page.node);
+  if (elsewhere) showCluster(); // not before: the page that is gone showed figures of the others
   showState();
   window.scrollTo(0, 0);
   await refresh();
@@ -313,8 +315,7 @@ const SCOPES = segments("Whose figures are shown", [["cluster", "Cluster"], ["da
 function choose(word) {
   scope.value = word;
   for (const one of SCOPES.children) one.setAttribute("aria-pressed", String(one.dataset.value === word));
-  showCluster();
-  show();
+  show(true);
 }
 
 $("scope").append(SCOPES);
