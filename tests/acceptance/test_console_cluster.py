@@ -27,9 +27,11 @@ _NOTICED_S: Final = 10.0
 class ClusterCase(ConsoleCase):
     """Three nodes with a console each, and a browser at that of the first."""
 
+    directives: tuple[str, ...] = ()
+
     def setUp(self) -> None:
         super().setUp()
-        self.fleet = Fleet(3, "cluster-node-timeout 2000")
+        self.fleet = Fleet(3, "cluster-node-timeout 2000", *self.directives)
         self.addCleanup(self.fleet.discard)
         self.ports = [free_port() for _ in self.fleet.nodes]
         for node, port in zip(self.fleet.nodes, self.ports, strict=True):
@@ -184,3 +186,27 @@ class FiguresTests(ClusterCase):
         self.page.wait(f"{_QUEUED}.startsWith('3')")
         self.page.click("This node")
         self.page.wait(f"{_QUEUED}.startsWith('1')")
+
+
+class LifeTests(ClusterCase):
+    """What happened to a job, by the event logs of all nodes."""
+
+    directives = ("eventlog yes",)
+
+    def test_attempts_elsewhere(self) -> None:
+        """Attempts at other nodes are shown with their errors, while the job is there and when it
+        is done."""
+        job_id = self.apis[1].add("mail", "x", retry_s=300)
+        place = f"jobs/{quote(job_id, safe='')}"
+        self.attempt("the mail server refused the address")
+        self.go(place, "Waits in mail", "the mail server refused the address")
+        self.attempt("timeout after 30 s")
+        self.page.wait_for_text("timeout after 30 s")
+        self.apis[1]("POST", f"{place}/ack")
+        self.page.open("about:blank")
+        self.go(place, "the mail server refused the address", "timeout after 30 s", "Acknowledged")
+
+    def attempt(self, reason: str) -> None:
+        """A worker at the second node takes the job, and gives it back."""
+        (job,) = self.apis[1]("POST", "queues/mail/lease")["jobs"]
+        self.apis[1]("POST", f"jobs/{quote(job['id'], safe='')}/nack", {"reason": reason})

@@ -328,6 +328,7 @@ _QUESTIONS: Final = {
     b"SLOWLOG": _Question(3, 3, past.slowlog_question),
     b"LATENCY": _Question(1, 1, _latency),
     b"HISTORY": _Question(4, 5, past.history_question),
+    b"EVENTS": _Question(3, 3, past.events_question),
     b"TROUBLES": _Question(2, 2, past.troubles_question),
     b"USUAL": _Question(2, 101, past.usual_question),
     b"ACTIONS": _Question(3, 3, past.actions_question),

@@ -21,7 +21,6 @@ from disque_tx.plugins.interfaces import (
     IConnection,
     IEventFiles,
     IHost,
-    ILookup,
     INodeView,
     IProcesses,
 )
@@ -52,7 +51,6 @@ __all__ = [
     "IConnection",
     "IEventFiles",
     "IHost",
-    "ILookup",
     "INodeView",
     "IProcesses",
     "JobEvent",

@@ -22,17 +22,6 @@ from disque_tx.plugins.values import (
 )
 
 
-class ILookup(Interface):
-    """Looks for the events of a job. Iterating it does a bounded step each time, and returns the
-    lines found by it, as in the event log; the newest files come first."""
-
-    complete: bool = Attribute("At the end: whether all files were looked at.")
-    files: int = Attribute("How many files were looked at to their end, so far.")
-
-    def __iter__() -> Iterator[list[bytes]]:
-        """Step by step."""
-
-
 class IEventFiles(Interface):
     """The finished files of the event log."""
 
@@ -202,9 +191,6 @@ class IHost(Interface):
 
     def authenticate(password: bytes | None, peer: IAddress) -> Role:
         """Like :meth:`IConnection.authenticate`, for clients that are not registered."""
-
-    def lookup(job_id: bytes) -> ILookup | None:
-        """Look for the events of a job in the files of the event log; ``None`` if that is off."""
 
     def event_files() -> IEventFiles | None:
         """The finished files of the event log, of all processes; ``None`` if that is off."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.context import Command
 from disque_tx.commands.base.values import Value
-from disque_tx.commands.server.past import actions, actions_question, history_question
+from disque_tx.commands.server.memory import MemoryControl
+from disque_tx.commands.server.past import (
+    actions,
+    actions_question,
+    events_question,
+    history_question,
+)
 from disque_tx.core.jobs.addrequest import AddRequest
-from tests.commands.desk import OK, UNIX_S, DeskCase
+from tests.commands.desk import ME, OK, UNIX_S, DeskCase
 
 
 class ActionsTests(DeskCase):
@@ -121,6 +127,36 @@ class ActionsTests(DeskCase):
         self.assertEqual([b"NOTE 3", b"NOTE 2"], found)
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"0", b"501")
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"-1", b"1")
+
+
+class LoggedControl(MemoryControl):
+    """A process with an event log."""
+
+    def job_events(self, job_id: bytes, number: int) -> tuple[int, bool, list[bytes]] | None:
+        return (0, True, [b'{"kind":"acked"}']) if number else (7, False, [])
+
+
+class EventsTests(DeskCase):
+    """What happened to a job, for other nodes."""
+
+    ID = b"D-%s-%024d-05a1" % (ME[:8], 1)
+
+    def test_parts(self) -> None:
+        """A part says how to go on, and the last one whether there are others."""
+        self.server.control = LoggedControl({})
+        part = self.call(events_question, b"EVENTS", self.ID, b"0")
+        self.assertEqual([1, 7, 0, []], part)
+        part = self.call(events_question, b"EVENTS", self.ID, b"7")
+        self.assertEqual([1, 0, 1, [b'{"kind":"acked"}']], part)
+
+    def test_off(self) -> None:
+        """Without the log there is nothing, and that is said."""
+        self.assertEqual([0, 0, 0, []], self.call(events_question, b"EVENTS", self.ID, b"0"))
+
+    def test_nonsense(self) -> None:
+        """What is no job and no number is refused."""
+        self.assert_refused(b"BADID Invalid Job ID format.", events_question, b"EVENTS", b"D", b"0")
+        self.assert_refused(b"ERR syntax error", events_question, b"EVENTS", self.ID, b"-1")
 
 
 class HistoryTests(DeskCase):

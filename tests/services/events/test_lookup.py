@@ -7,11 +7,9 @@ import os
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface.verify import verifyClass
 
 from disque_tx.messages import events
 from disque_tx.messages.records import JobRecord
-from disque_tx.plugins.interfaces import ILookup
 from disque_tx.services.events import lookup as module
 from disque_tx.services.events.convert import convert
 from disque_tx.services.events.lookup import Lookup
@@ -67,7 +65,6 @@ class LookupTests(SynchronousTestCase):
         self.record(events.ACKED)
         self.segment("_open")
         self.assertEqual(["acked", "delivered", "added", "queued"], self.found())
-        verifyClass(ILookup, Lookup)
 
     def test_steps(self) -> None:
         """A node with a long log serves its clients between two steps, and an ID at the end of one

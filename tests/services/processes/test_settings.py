@@ -15,6 +15,7 @@ from disque_tx.services.processes.parent import surplus as leftovers
 from disque_tx.services.processes.settings import (
     check,
     folders,
+    lookup_folders,
     meeting_ip,
     numbers_found,
     own_bus_port,
@@ -171,6 +172,19 @@ class LeftoverTests(SynchronousTestCase):
             (self.folder / name).mkdir()
         self.assertEqual([0, 2, 11], numbers_found(self.settings))
         self.assertEqual([0, 11], leftovers.surplus(self.settings, [1, 2]))
+
+    def test_lookup_folders(self) -> None:
+        """The log of every process that ever ran is looked into by one of those that run."""
+        for number in (0, 1, 2, 5):
+            self.make(number)
+
+        def looked_into(number: int, *others: int) -> list[str]:
+            found = lookup_folders(self.settings, number, list(others))
+            return [os.path.relpath(folder, self.folder) for folder in found]
+
+        first = ["process-1/events", "events", "process-5/events"]
+        self.assertEqual(first, looked_into(1, 2))
+        self.assertEqual(["process-2/events"], looked_into(2, 1))
 
     def test_nothing(self) -> None:
         """A new daemon has none."""

@@ -64,6 +64,12 @@ class Control:
         """Fields of INFO's Eventlog section, in order."""
         raise NotImplementedError
 
+    def job_events(self, job_id: bytes, number: int) -> tuple[int, bool, list[bytes]] | None:
+        """A part of the events of a job in the event log of this process, the first one if the
+        number is 0: the number with which to go on, 0 at the end; at the end, whether all of the
+        log was looked at; and events, as objects of JSON. ``None`` if the log is off."""
+        return None
+
     def info_listening(self) -> list[tuple[str, str]]:
         """Fields of INFO's Listening section, in order."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.commands.base.arguments import integer, required_integer, wrong_arguments
+from disque_tx.commands.base.arguments import integer, job_ids, required_integer, wrong_arguments
 from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.context import Server
 from disque_tx.commands.server.diagnosis import slow_entry
@@ -84,6 +84,25 @@ def _rows(server: Server, replies: ReplySink, first: int, count: int) -> None:
         for text in (action.command, action.who, action.what, action.refused):
             replies.bulk(text)
         replies.integer(int(action.jobs.value))
+
+
+def events_question(server: Server, client: Client, argv: list[bytes]) -> None:
+    """EVENTS id number: what happened to a job, by the event log, in parts: 1, or 0 if the log is
+    off; the number of the next part, 0 for none; 1 if these were all; objects of JSON."""
+    (job_id,) = job_ids(argv[:2])
+    number = integer(argv[2])
+    if number < 0:
+        raise syntax_error()
+    part = server.control.job_events(job_id, number)
+    replies = client.replies
+    replies.array(4)
+    replies.integer(0 if part is None else 1)
+    following, complete, found = (0, False, []) if part is None else part
+    replies.integer(following)
+    replies.integer(1 if complete else 0)
+    replies.array(len(found))
+    for one in found:
+        replies.bulk(one)
 
 
 def troubles_question(server: Server, client: Client, argv: list[bytes]) -> None:

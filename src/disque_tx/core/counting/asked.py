@@ -29,7 +29,7 @@ READING: Final = frozenset(
         *(b"QUEUES", b"QUEUE", b"COUNTS", b"HOLDS", b"QUEUED", b"BODIES", b"JOBS", b"SHOW"),
         *(b"OUTLINE", b"CLIENTS", b"SLOWLOG", b"LATENCY", b"INFO", b"NODES"),
         *(b"HISTORY", b"ACTIONS", b"FIND", b"TROUBLES", b"USUAL", b"PROGRESS", b"WORKERS"),
-        b"ENDED",
+        *(b"ENDED", b"EVENTS"),
     )
 )
 #: Words of one question, and bytes of each.

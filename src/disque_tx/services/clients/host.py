@@ -21,7 +21,6 @@ from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.clients.view import NodeView
 from disque_tx.services.events.finished import FinishedFiles
-from disque_tx.services.events.lookup import Lookup
 from disque_tx.services.events.watching import Watch
 
 if TYPE_CHECKING:
@@ -104,10 +103,6 @@ class PluginHost:
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
         """What a client at this address may do with this password."""
         return self._passwords.role(password, network_of_peer(peer))
-
-    def lookup(self, job_id: bytes) -> Lookup | None:
-        """Look for the events of a job in the event log, of all processes of the daemon."""
-        return Lookup(self._event_folders(), job_id) if self.settings.eventlog else None
 
     def event_files(self) -> FinishedFiles | None:
         """The finished files of the event log, of all processes of the daemon."""

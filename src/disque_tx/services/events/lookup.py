@@ -10,11 +10,9 @@ from glob import glob
 from typing import BinaryIO, Final
 
 import zstandard
-from zope.interface import implementer
 
 from disque_tx.errors import PeerError
 from disque_tx.messages.records import JOB_ID_LENGTH
-from disque_tx.plugins.interfaces import ILookup
 from disque_tx.wire.events.lines import Segment
 from disque_tx.wire.events.records import HEADER
 
@@ -30,7 +28,6 @@ _ID_LENGTH: Final = struct.pack("<i", JOB_ID_LENGTH)
 _RECORD_BYTES: Final = 1 << 16
 
 
-@implementer(ILookup)
 class Lookup:
     """Looks for a job in folders of event logs, from the newest file to the oldest. Iterating it
     does a bounded step each time, and returns the lines that it found, newline included; often

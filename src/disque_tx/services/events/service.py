@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.core.node import Node
 from disque_tx.services.events.conversion import Conversion
+from disque_tx.services.events.lookups import Lookups
 from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.machine.platform import Platform
@@ -48,7 +49,7 @@ class EventLog(Service):
     """Keeps the event log of one node. ``in_thread``: runs a function that blocks elsewhere.
 
     ``dropped``: events that were not written. ``sinks``: where the node's events go, this log among
-    them.
+    them. ``lookups``: of what it has written about single jobs.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class EventLog(Service):
         self.sinks = EventSinks(node)
         self.dropped = 0
         self.conversion = Conversion(platform.reactor, platform.log)
+        self.lookups = Lookups(lambda: [settings.eventlog_dir], platform.reactor)
         self._node = node
         self._settings = settings
         self._clock = platform.clock
@@ -125,6 +127,7 @@ class EventLog(Service):
     def stopService(self) -> Deferred[None]:
         """Write what is left, and wait a moment until it is converted."""
         super().stopService()
+        self.lookups.close_all()
         if self._recording:
             self._end()
         done: Deferred[None] = Deferred()

@@ -23,6 +23,7 @@ from disque_tx.services.turns.pump import Session
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.engine.sidefiles import TableFiles
+    from disque_tx.services.events.lookups import Part
     from disque_tx.services.events.service import EventLog
     from disque_tx.services.machine.platform import Platform
     from disque_tx.services.machine.process import ProcessInfo
@@ -189,6 +190,9 @@ class NodeControl(Control):
 
     def info_eventlog(self) -> list[tuple[str, str]]:
         return self._eventlog.info()
+
+    def job_events(self, job_id: bytes, number: int) -> Part | None:
+        return self._eventlog.lookups.read(job_id, number) if self._settings.eventlog else None
 
     def info_listening(self) -> list[tuple[str, str]]:
         clients, nodes = self._supervisor.listening()

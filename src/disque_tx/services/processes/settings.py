@@ -117,6 +117,15 @@ def event_folders(settings: Settings) -> list[str]:
     return [own_path(settings.eventlog_dir, number) for number in numbers_found(settings)]
 
 
+def lookup_folders(settings: Settings, number: int, others: list[int]) -> list[str]:
+    """The event logs that a process looks into when it is asked about a job: its own; the first one
+    does so for those that ran once and are not among the ``others``, too."""
+    gone: list[int] = []
+    if number < min(others, default=number + 1):
+        gone = [one for one in numbers_found(settings) if one != number and one not in others]
+    return [own_path(settings.eventlog_dir, one) for one in (number, *gone)]
+
+
 def numbers_found(settings: Settings) -> list[int]:
     """The numbers of the processes whose nodes files exist, also of former ones."""
     folder = os.path.dirname(settings.cluster_config_file)

@@ -104,7 +104,7 @@ function literally(text) {
 export default function job(app, id) {
   const path = at("jobs", id);
   const known = plain(id);
-  let [shown, letter, form, events, stream, source, from, past, worker] = [null, null, null, [], "", null, "", null, ""];
+  let [shown, letter, form, events, stream, source, from, past, recalled, settled, worker] = [null, null, null, [], "", null, "", null, null, false, ""];
   const badge = h("span", { class: "badge" });
   const crumb = h("span", {});
   const facts = h("dl", { class: "facts" });
@@ -228,8 +228,8 @@ export default function job(app, id) {
     if (values.state !== "acked") points.push([Date.now() + values.ttl * 1000, "Expires", "later"]);
     renew(line, ...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
     const elsewhere = shown?.node && shown.node !== cluster.me;
-    const logged = !past ? "" : past.log ? (past.complete ? "The past is from the event log." : "Only the newest part of the event log was looked at.") : "The event log is off: what happened before is not known.";
-    put(note, elsewhere ? `The job is at another node, ${nodeName(shown.node)}: events are shown there.` : `${logged} ${stream}`.trim());
+    const logged = !past ? "" : past.log ? (past.complete ? "The past is from the event logs." : "Only a part of the event logs could be looked at.") : "The event log is off: what happened before is not known.";
+    put(note, elsewhere ? `The job is at another node, ${nodeName(shown.node)}: what happens from now on is shown there as it happens. ${logged}`.trim() : `${logged} ${stream}`.trim());
   }
 
   function body(values) {
@@ -255,11 +255,15 @@ export default function job(app, id) {
     choose(form);
   }
 
-  /** Events before one looked. Those that happen from then on come by watch(). */
+  /** Events before one looked. Those that happen from then on come by watch(), unless the job is at another node.
+   *  They are asked for twice, because the latest ones are not in the log at once. */
   async function recall(signal) {
-    if (past) return;
+    const now = shown?.node && shown.node !== cluster.me ? [shown.state, shown.place, shown.nacks, shown.additional_deliveries].join() : "";
+    if (past && now === recalled && settled) return;
+    settled = now === recalled;
+    recalled = now;
     try {
-      past = await get(`${path}/events`, signal);
+      past = await get(scoped(`${path}/events`), signal);
     } catch (error) {
       if (signal?.aborted || error.code !== "TRYLATER") throw error;
     }

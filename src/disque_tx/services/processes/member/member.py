@@ -33,7 +33,7 @@ from disque_tx.services.processes.following import Followed
 from disque_tx.services.processes.gathering import FigureGathering
 from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.handover import MemberListeners
-from disque_tx.services.processes.settings import event_folders, share
+from disque_tx.services.processes.settings import event_folders, lookup_folders, share
 from disque_tx.services.processes.summedinfo import Figures, fields, figures
 
 REPORT_S: Final = 1.0
@@ -70,6 +70,9 @@ class MemberRoot(NodeRoot):
             lambda: event_folders(self.common),
         )
         self.plugin_host.processes = self._gathering
+        self.eventlog.lookups.folders = lambda: lookup_folders(
+            self.common, start.number, self._gathering.others
+        )
         self._followed = Followed(reactor, self.plugin_host, self._channel.send)
         self._announced = bool(start.settings.cluster_announce_ip)
         self._loop = LoopingCall(self._report)

@@ -1,4 +1,4 @@
-"""What happened to a job, from the event log."""
+"""What happened to a job, from the event logs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.base.values import FLAG, NUMBER, ROOT, TEXT, array, schema
+from disque_tx.errors import CommandError
+from disque_tx.protocols.http.api.base.values import FLAG, NODES, NUMBER, ROOT, TEXT, array, schema
+from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.problems import Problem
 from disque_tx.protocols.http.server.routes import Route
@@ -17,69 +19,66 @@ from disque_tx.protocols.http.server.streaming import listing
 EVENTS_MAX: Final = 1_000
 #: An ID of a job. Anything shorter could be found in every line of the log.
 _JOB_ID: Final = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
-_TYPE: Final = "disque.job."
-#: Members of an event, and the names of their values in the log; those that are there are shown.
-_MEMBERS: Final = {
-    "node": "source",
-    "client": "messaging.client.id",
-    "wait_ms": "wait_ms",
-    "run_ms": "run_ms",
-    "backoff_ms": "backoff_ms",
-    "reason": "reason",
-    "note": "note",
-    "successor": "successor",
-}
 
 
-async def show(exchange: Exchange) -> dict[str, Any] | Reply:
-    """The events of one job, oldest first. The log itself is not changed."""
+class _Life:
+    """The events of one job, as the logs of several nodes have it."""
+
+    def __init__(self) -> None:
+        self.log = False
+        self.complete = True
+        self.events: list[dict[str, Any]] = []
+        #: By node, where to go on.
+        self.following: dict[bytes, bytes] = {}
+
+    def receive(self, asked: Asked) -> None:
+        """One part of some nodes."""
+        for node, (log, following, complete, events) in asked.answers.items():
+            self.log |= bool(log)
+            self.events += [json.loads(event) for event in events]
+            if following:
+                self.following[node] = b"%d" % following
+            elif not complete:
+                self.complete = False
+        if len(self.events) >= 2 * EVENTS_MAX:
+            self.keep_newest()
+
+    def keep_newest(self) -> None:
+        """Sort them by time, and drop the oldest above the limit."""
+        self.events.sort(key=lambda event: str(event["time"]))
+        over = max(0, len(self.events) - EVENTS_MAX)
+        del self.events[:over]
+        if over:
+            self.complete = False
+
+
+async def show(exchange: Exchange) -> Reply:
+    """The events of one job, oldest first. The logs are not changed."""
+    scope = scope_of(exchange)
     job_id = exchange.path["id"]
     if not _JOB_ID.fullmatch(job_id):
         raise Problem(400, "BADID", "Invalid Job ID format.")
-    lookup = exchange.host.lookup(job_id)
-    if lookup is None:
-        return {"log": False, "complete": False, "events": []}
-    found: list[dict[str, Any]] = []
-    more = False
-    files = 0
-    for lines in lookup:
-        if lookup.files > files and len(found) >= EVENTS_MAX:
-            more = True  # only at the end of a file: its newest lines come last
-            break
-        files = lookup.files
-        found += [event for line in lines if (event := _event(line, job_id)) is not None]
-        if len(found) >= 2 * EVENTS_MAX:
-            _keep_newest(found)
-            more = True
-        await exchange.slices.turn()
-    more |= _keep_newest(found)
-    after = {"log": True, "complete": lookup.complete and not more}
-    return Reply(listing("events", _each(found), after))
-
-
-def _keep_newest(events: list[dict[str, Any]]) -> bool:
-    """Sort them by time, and drop the oldest above the limit; whether there were such."""
-    events.sort(key=lambda event: str(event["time"]))
-    over = max(0, len(events) - EVENTS_MAX)
-    del events[:over]
-    return over > 0
+    life = _Life()
+    asked = await ask(exchange, scope, b"EVENTS", job_id, b"0")
+    life.receive(asked)
+    while life.following:
+        await exchange.slices.turn()  # this node's own parts are there at once
+        node, number = life.following.popitem()
+        try:
+            more = await ask(exchange, node, b"EVENTS", job_id, number)
+        except CommandError:  # the node was too slow, or has been started again
+            more = Asked({}, [node])
+        life.receive(more)
+        asked.miss(more)
+    life.keep_newest()
+    complete = life.log and life.complete and not asked.missing
+    after = {"log": life.log, "complete": complete, **asked.sources()}
+    return Reply(listing("events", _each(life.events), after))
 
 
 async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
     for event in events:
         yield event
-
-
-def _event(line: bytes, job_id: bytes) -> dict[str, Any] | None:
-    """A line of the log, if it is about this job."""
-    try:
-        values = json.loads(line)
-    except ValueError:
-        return None
-    if values.get("subject") != job_id.decode("latin-1"):
-        return None
-    event = {"time": values["time"], "kind": values["type"].removeprefix(_TYPE)}
-    return event | {name: values[key] for name, key in _MEMBERS.items() if key in values}
 
 
 def life_routes() -> list[Route]:
@@ -91,8 +90,9 @@ def life_routes() -> list[Route]:
     event["required"] = ["time", "kind"]
     return [
         Route(
-            "GET", f"{ROOT}/jobs/{{id}}/events", show, "What happened to a job, as far as"
-            " the event log of this daemon has it; the newest 256 MiB are looked at",
-            answer=schema(log=FLAG, complete=FLAG, events=array(event)), costly=True,
+            "GET", f"{ROOT}/jobs/{{id}}/events", show, "What happened to a job, as far as the event"
+            " logs have it; of each, the newest 256 MiB are looked at",
+            (SCOPE,), answer=schema(log=FLAG, complete=FLAG, events=array(event), **NODES),
+            costly=True,
         ),
     ]  # fmt: skip
