@@ -8,7 +8,8 @@ The tests of ``src/disque_tx/a/b/c.py`` are
 4. those of ``tests/a`` and of the folders in :data:`_MORE` that import what uses it: the
    modules that import it, or import such a module of its own package.
 
-Each lot is run only if those before it noticed nothing. What a test imports includes what the
+Each lot is run only if those before it noticed nothing. Long ones are divided: first come tests
+that lie near the file, and those that are about little else. What a test imports includes what the
 modules that tests share import.
 """
 
@@ -33,6 +34,8 @@ _BESIDE_ONLY: Final = {"spark"}
 #: Test folders that are no unit tests.
 _OTHERS: Final = {"acceptance", "fuzz", "mutants", "mutation", "sim"}
 _TESTS: Final = ROOT / "tests"
+#: Test modules in one lot: all of them end in the time of a lot.
+_LOT_MAX: Final = 16
 
 
 def tests_for(path: Path) -> list[list[str]]:
@@ -55,9 +58,19 @@ def tests_for(path: Path) -> list[list[str]]:
     for lot in lots:
         new = [test for test in lot if test.exists() and test not in seen]
         seen.update(new)
-        if new:
-            found.append([_module(test, ROOT) for test in new])
+        new.sort(key=lambda test: (-_nearness(test, packages), len(_known_to(test))))
+        names = [_module(test, ROOT) for test in new]
+        found += [names[at : at + _LOT_MAX] for at in range(0, len(names), _LOT_MAX)]
     return found
+
+
+def _nearness(test: Path, packages: tuple[str, ...]) -> int:
+    """How many folders a test has in common with a file."""
+    parts = test.relative_to(_TESTS).parts
+    return next(
+        (at for at, (a, b) in enumerate(zip(parts, packages, strict=False)) if a != b),
+        len(packages),
+    )
 
 
 def _users(module: str) -> set[str]:
