@@ -219,9 +219,9 @@ class NamedTable(Table[T]):
 
 
 def _reversed(value: i64) -> i64:
-    """The low 32 bits in reverse order."""
-    result: i64 = 0
-    for _ in range(_HASH_BITS):
-        result = result << 1 | value & 1
-        value >>= 1
-    return result
+    """The low 32 bits in reverse order: neighbours change places, then pairs of them, and so on."""
+    value = (value >> 1 & 0x5555_5555) | (value & 0x5555_5555) << 1
+    value = (value >> 2 & 0x3333_3333) | (value & 0x3333_3333) << 2
+    value = (value >> 4 & 0x0F0F_0F0F) | (value & 0x0F0F_0F0F) << 4
+    value = (value >> 8 & 0x00FF_00FF) | (value & 0x00FF_00FF) << 8
+    return (value >> 16 & 0xFFFF) | (value & 0xFFFF) << 16

@@ -24,8 +24,9 @@ BY_OLDEST: Final = 2
 BY_RATE: Final = 3
 SORTS: Final = (b"name", b"queued", b"oldest", b"rate")
 
-#: Short names looked at per slice.
+#: Short names matched per slice, and names that need not match a pattern.
 _NAMES_PER_SLICE: Final = 400
+_ALL_PER_SLICE: Final = 1_600
 #: The key of a queue without jobs, behind every time.
 _NEVER: Final = 1 << 62
 
@@ -95,7 +96,8 @@ class QueueListing(ResultTask):
         if self.receiver.gone():
             return True
         seen: i64 = 0
-        while seen < _NAMES_PER_SLICE:
+        most: i64 = _ALL_PER_SLICE if self._glob is None else _NAMES_PER_SLICE
+        while seen < most:
             if self._in_tallies:
                 self._cursor, tallies = self._tallies.table.scan(self._cursor)
                 for tally in tallies:
