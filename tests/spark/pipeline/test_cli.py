@@ -49,6 +49,15 @@ class CommandTests(PipelineCase):
             audit["suspects"],
         )
 
+    def test_unfinished(self) -> None:
+        """Who ingests the log of a node that was just stopped is told that the end is missing, and
+        how to get it."""
+        events = self.folder / "events"
+        events.mkdir()
+        (events / "_full-3c0f1d52-1-000000000000.events").write_bytes(b"x")
+        ingested = self.run_command("ingest", events, "--into", self.table)
+        self.assertIn("1 segments are not finished yet.", ingested.output)
+
     def test_upkeep(self) -> None:
         """The commands that keep a table in order print what they did, as text or as JSON."""
         run, table = self.run_command, self.table

@@ -92,6 +92,11 @@ def _print_ingest(report: IngestReport) -> None:
     )
     for path, why in report.refused.items():
         click.echo(f"This file was left out: {path}: {why}")
+    if report.unfinished:
+        click.echo(
+            f"{report.unfinished} segments are not finished yet. A node that runs finishes them in"
+            " seconds, and one that was stopped when it is started: then ingest again."
+        )
     missing = {node: count for node, count in report.missing.items() if count}
     for node in sorted(missing)[:_MISSING_SHOWN]:
         click.echo(f"Node {node}: {missing[node]} events are missing from the logs.")

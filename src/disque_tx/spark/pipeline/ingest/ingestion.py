@@ -53,7 +53,7 @@ _REMEMBERED_MAX: Final = 1_000
 class IngestReport:
     """The result of an ingest. ``events``: read; ``new``: those that were not in the table before.
     ``refused``: path → why the file was left out. ``missing``: node → how many event numbers are
-    missing in the whole table."""
+    missing in the whole table. ``unfinished``: segments that nodes have yet to finish."""
 
     files: int
     events: int
@@ -62,6 +62,7 @@ class IngestReport:
     rejected: int
     refused: dict[str, str]
     missing: dict[str, int]
+    unfinished: int
 
 
 @attrs.frozen
@@ -109,6 +110,7 @@ def ingest(
         rejected=sum(batch.rejected for batch in done),
         refused={path: why for batch in done for path, why in batch.refused.items()},
         missing=runs.missing(),
+        unfinished=logs.unfinished(paths),
     )
 
 

@@ -7,6 +7,7 @@ expressions that Spark compiles.
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -141,6 +142,17 @@ def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]
     found = {log.path: log for path in paths for log in _unread(resolved(path), runs)}
     logs = (found[path] for path in sorted(found))
     return [log for log in logs if not log.is_known(runs) and remembered.get(log.path) != log.state]
+
+
+def unfinished(paths: Iterable[str]) -> int:
+    """How many segments nodes have left in these folders, on a disk, to be finished when they run
+    again."""
+    folders = [resolved(path) for path in paths]
+    return sum(
+        len(glob.glob(f"{glob.escape(folder)}/{below}_full-*.events"))
+        for folder in folders
+        for below in ("", "*/")
+    )
 
 
 def _unread(path: str, runs: Runs) -> Iterator[LogFile]:
