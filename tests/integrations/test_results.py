@@ -31,6 +31,15 @@ class ResultTests(FrameworkCase):
         found = dict(zip(options[::2], options[1::2], strict=True))
         self.assertEqual({"REPLICATE": "2", "RETRY": "10", "TTL": "60"}, found)
 
+    def test_get(self) -> None:
+        """A result is found at whichever node it is, and stays there; without one there is none."""
+        job = array(bulk("result:k"), bulk(JOB_ID), bulk("0000000012500000value"))
+        self.scripted.answer("QPEEK", array(job))
+        self.assertEqual(b"value", self.results.get("k"))
+        self.assertEqual(["QPEEK", "result:k"], self.asked()[-1][:2])
+        self.scripted.answer("QPEEK", array())
+        self.assertIsNone(self.results.get("k"))
+
     def test_deleted(self) -> None:
         """All copies of a result are forgotten, those of earlier attempts included."""
         job = array(bulk("result:k"), bulk(JOB_ID), bulk("0000000012500000value"))

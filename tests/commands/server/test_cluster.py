@@ -178,6 +178,22 @@ class SmallTests(DeskCase):
         line = b"ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'"
         self.assert_refused(line, cluster, b"CLUSTER", b"LEAVING", b"maybe")
 
+    def test_evacuating(self) -> None:
+        """With EVACUATE, or where the configuration says so, leaving moves the jobs away, until it
+        is called off."""
+        evacuation = self.node.evacuation
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"LEAVING", b"yes"))
+        self.assertFalse(evacuation.active)
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"LEAVING", b"yes", b"EVACUATE"))
+        self.assertTrue(evacuation.active)
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"LEAVING", b"no"))
+        self.assertFalse(evacuation.active)
+        evacuation.automatic = True
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"LEAVING", b"yes"))
+        self.assertTrue(evacuation.active)
+        line = b"ERR Only EVACUATE can follow CLUSTER LEAVING yes"
+        self.assert_refused(line, cluster, b"CLUSTER", b"LEAVING", b"no", b"EVACUATE")
+
     def test_saveconfig(self) -> None:
         """OK means that the file is on disk; otherwise the error contains the reason."""
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"SAVECONFIG"))

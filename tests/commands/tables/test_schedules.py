@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from disque_tx.commands.base.values import Error, Value, ValueReplies
 from disque_tx.commands.server.cluster import cluster
 from disque_tx.commands.server.info import info
@@ -52,6 +54,20 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
         self.assertEqual(0, self.schedule(b"DEL", b"x"))
         self.assertEqual(2, len(self.control.performed))
+
+    def test_zone(self) -> None:
+        """The zone of a cron expression is kept and used, beside other words; without one it is
+        UTC."""
+        shortest = (b"SET", b"s", b"@daily", b"QUEUE", b"q", b"body")
+        self.assertEqual(OK, self.schedule(*shortest))
+        in_utc = self.shown()
+        self.assertEqual(OK, self.set(when=(b"@daily", b"TZ", b"Asia/Tokyo", b"MISSED", b"one")))
+        in_tokyo = self.shown()
+        self.assertEqual((b"UTC", b"Asia/Tokyo"), (in_utc[b"zone"], in_tokyo[b"zone"]))
+        self.assertEqual(b"one", in_tokyo[b"missed"])
+        firsts = [shown[b"next"][0] for shown in (in_utc, in_tokyo)]  # type: ignore[index]
+        hours = [time.gmtime(first).tm_hour for first in firsts]  # type: ignore[arg-type]
+        self.assertEqual([0, 15], hours)
 
     def test_skip(self) -> None:
         """What is left out is said, saved before that, and no longer among the next times; a

@@ -155,6 +155,26 @@ class DelayTests(GuardCase):
         self.assertFalse(transport.delays)
 
 
+class EndTests(GuardCase):
+    """The end of a plugin's connection."""
+
+    def test_told(self) -> None:
+        """A plugin learns that a client is gone, once, and why."""
+        ends: list[Failure] = []
+
+        class Watchful(Gopher):
+            def connectionLost(self, reason: Failure = connectionDone) -> None:
+                ends.append(reason)
+                super().connectionLost(reason)
+
+        self.listen(fall_over, Watchful)
+        guarded = self.factory.buildProtocol(None)
+        guarded.makeConnection(StringTransport(peerAddress=IPv4Address("TCP", "127.0.0.1", 5001)))
+        why = Failure(ConnectionDone())
+        guarded.connectionLost(why)
+        self.assertEqual([why], ends)
+
+
 class RaiseTests(GuardCase):
     """A plugin that raises."""
 

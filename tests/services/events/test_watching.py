@@ -56,6 +56,14 @@ class WatchTests(NodeCase):
         self.assertEqual({ADDED}, {event.kind for event in others})
         self.assertEqual([b"mail", b"q", b"mail.2"], [event.queue for event in others])
 
+    def test_changed(self) -> None:
+        """A watcher that comes later gets the events of queues that nobody wanted before."""
+        self.watch([ADDED], lambda queue: False)
+        self.turn(b"ADDJOB q b 0")
+        self.watch([ADDED])
+        self.turn(b"ADDJOB q b 0")
+        self.assertEqual([b"q"], [event.queue for event in self.events])
+
     def test_asked_once(self) -> None:
         """A watcher is asked about a queue once, not at each of a million jobs; when watchers
         change, it is asked again."""

@@ -56,6 +56,8 @@ class SummaryTests(SlicedCase):
         ):  # fmt: skip
             self.assertEqual(value, found.get(name), name)
         self.assertIn("disque_build_info,protocol=1.0-rc1,version=", str(list(found)))
+        spent_s = found["disque_command_seconds_total,command=addjob"]
+        self.assertTrue(0 < spent_s < 1, spent_s)
 
     def test_openmetrics(self) -> None:
         """Prometheus asks for OpenMetrics, whose parser is strict."""
