@@ -187,6 +187,16 @@ class Resp3Tests(SynchronousTestCase):
         self.assertEqual(b"_\r\n_\r\n%1\r\n$5\r\nproto\r\n:3\r\n", data)
         self.assertEqual([None, None, {b"proto": 3}], read(data))
 
+    def test_changed(self) -> None:
+        """A client that changes the protocol gets what was written before as it is, and the rest in
+        the new one."""
+        for version, null in ((3, b"_\r\n"), (2, b"$-1\r\n")):
+            before = RespWriter()
+            before.null()
+            writer = before.speaking(version)
+            writer.null()
+            self.assertEqual(b"$-1\r\n" + null, writer.take())
+
     def test_jobs(self) -> None:
         """Jobs look the same in both protocols."""
         two, three = RespWriter(), Resp3Writer()

@@ -117,6 +117,18 @@ class RecurringTests(WorkerTestCase):
 
         self.assertEqual(b"", queue.recurring["tick"].body)
 
+    def test_pattern(self) -> None:
+        """A task that recurs in all queues of a pattern would have no queue for its jobs: the
+        worker says so before it fetches any."""
+        mails = Queue("mail:*")
+
+        @mails.every(5)
+        def tick() -> None:
+            """Recurs."""
+
+        with self.assertRaisesRegex(BadHandlers, "need a queue, and mail:\\* is a pattern"):
+            self.worker([self.queue, mails])
+
     def test_needs_arguments(self) -> None:
         """A function that needs arguments cannot be called by the clock."""
 
