@@ -3,6 +3,7 @@ over all queues takes them from the caches of the processor, and what clients ne
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -29,13 +30,13 @@ class Rankings:
     """The latest ones, by what was wanted."""
 
     def __init__(self) -> None:
-        self._known: dict[Wanted, Ranking] = {}
+        self._known: OrderedDict[Wanted, Ranking] = OrderedDict()
 
     def note(self, wanted: Wanted, ranking: Ranking) -> None:
         """A page was made."""
         self._known.pop(wanted, None)
         if len(self._known) >= RANKINGS_MAX:
-            del self._known[next(iter(self._known))]
+            self._known.popitem(last=False)
         self._known[wanted] = ranking
 
     def recent(self, wanted: Wanted, max_age_ms: i64, now_ms: i64) -> Ranking | None:

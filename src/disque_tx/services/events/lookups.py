@@ -4,7 +4,7 @@ other nodes, and the HTTP API (EVENTS, a question of ASK)."""
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -95,7 +95,7 @@ class Lookups:
     def __init__(self, folders: Callable[[], list[str]], reactor: Any) -> None:
         self.folders = folders
         self._reactor = reactor
-        self._open: dict[int, _OpenLookup] = {}
+        self._open: OrderedDict[int, _OpenLookup] = OrderedDict()
         self._last = 0
 
     def read(self, job_id: bytes, number: int) -> Part:
