@@ -318,7 +318,7 @@ class Federation(Part):
     def _take(self, job: Job, giver: bytes) -> bool:
         """Queue a job that is known here; nothing is counted as a delivery."""
         if job.state == WAIT_REPL:
-            return self._take_back(job, giver)
+            return self._take_lacking(job, giver)
         if job.state != ACTIVE or job.backoff:
             return False
         job.held = False
@@ -327,7 +327,7 @@ class Federation(Part):
             self._outbox.events.moved(events.IMPORTED, job, giver)
         return self._delivery.enqueue(job, events.BY_IMPORT)
 
-    def _take_back(self, job: Job, giver: bytes) -> bool:
+    def _take_lacking(self, job: Job, giver: bytes) -> bool:
         """Queue a job that lacks copies, unless somebody waits for these: its holders deliver it
         without them anyway, and may have no clients."""
         watcher = self._waiters.watched.get(job.id)
