@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from disque_tx.commands.base.audit import acted
 from disque_tx.commands.base.context import Command
+from disque_tx.commands.base.control import Control
 from disque_tx.commands.base.values import Value
-from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.server.past import (
     actions,
     actions_question,
@@ -129,7 +129,7 @@ class ActionsTests(DeskCase):
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"-1", b"1")
 
 
-class LoggedControl(MemoryControl):
+class LoggedControl(Control):
     """A process with an event log."""
 
     def job_events(self, job_id: bytes, number: int) -> tuple[int, bool, list[bytes]] | None:
@@ -143,7 +143,7 @@ class EventsTests(DeskCase):
 
     def test_parts(self) -> None:
         """A part says how to go on, and the last one whether there are others."""
-        self.server.control = LoggedControl({})
+        self.server.control = LoggedControl()
         part = self.call(events_question, b"EVENTS", self.ID, b"0")
         self.assertEqual([1, 7, 0, []], part)
         part = self.call(events_question, b"EVENTS", self.ID, b"7")
