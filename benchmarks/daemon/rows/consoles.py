@@ -23,10 +23,10 @@ _FRAME: Final = ("nodes", "figures?scope=cluster")
 _OVERVIEW: Final = (
     "figures?scope=cluster",
     "history?span=1h&scope=cluster",
-    "counts?sort=oldest&limit=18&max_age_ms=5000&cluster=1",
+    "counts?sort=oldest&limit=18&cluster=1",
     "findings?scope=cluster",
 )
-_LIST: Final = ("counts?sort=queued&limit=50&max_age_ms=5000&cluster=1",)
+_LIST: Final = ("counts?sort=queued&limit=50&cluster=1",)
 _QUEUE: Final = (
     "counts/q1?cluster=1",
     "queues/q1/peek?count=20&from=oldest&scope=cluster",

@@ -136,7 +136,6 @@ ENTRIES: Final = (
             "[SORT queued|oldest|name|rate]",
             "[COUNT n]",
             "[CURSOR cursor]",
-            "[MAXAGE milliseconds]",
             "[CLUSTER|PROCESSES]",
         ),
         "List queues with their counts, in order, page by page",

@@ -14,7 +14,7 @@ from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_QUEUED, FLUSH_STATES
 from disque_tx.core.counting.listing import BY_QUEUED, SORTS, ListRequest
 from disque_tx.core.counting.questions import EVERYWHERE, HERE, PROCESSES
-from disque_tx.core.counting.requests import MAX_AGE_MS_MAX, ROWS_MAX
+from disque_tx.core.counting.requests import ROWS_MAX
 from disque_tx.core.counting.wordreplies import write_reply
 from disque_tx.errors import CommandError, syntax_error
 
@@ -43,7 +43,7 @@ def scope_of(server: Server, word: bytes) -> i64:
 
 
 def qlist(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QLIST [MATCH glob] [SORT queued|oldest|name|rate] [COUNT n] [CURSOR c] [MAXAGE ms]
+    """QLIST [MATCH glob] [SORT queued|oldest|name|rate] [COUNT n] [CURSOR c]
     [CLUSTER|PROCESSES]"""
     request = ListRequest(b"", BY_QUEUED, _DEFAULT_ROWS, None)
     scope: i64 = HERE
@@ -79,11 +79,6 @@ def _set_option(request: ListRequest, word: bytes, value: bytes) -> None:
         if count < 1 or count > ROWS_MAX:
             raise CommandError("ERR", f"COUNT must be between 1 and {ROWS_MAX}")
         request.count = count
-    elif word == b"MAXAGE":
-        age_ms = integer(value)
-        if age_ms < 0 or age_ms > MAX_AGE_MS_MAX:
-            raise CommandError("ERR", f"MAXAGE must be between 0 and {MAX_AGE_MS_MAX}")
-        request.max_age_ms = age_ms
     elif word == b"CURSOR":
         request.after = _cursor(value)
     else:

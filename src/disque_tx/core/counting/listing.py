@@ -2,9 +2,7 @@
 
 1. All names are looked at for every page, a slice of them per turn; only the rows of the page are
    kept, so that neither the number of queues nor that of pages costs memory.
-2. Who asks often can do with a first page whose queues were chosen a moment ago: their numbers are
-   those of now (see ``rankings``).
-3. A page begins behind the last row of the page before it: behind its key and its name, not at a
+2. A page begins behind the last row of the page before it: behind its key and its name, not at a
    number of rows. What changes meanwhile is in the list where it belongs by then, or missing.
 """
 
@@ -15,7 +13,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.counting.counts import QueueCounter, QueueNumbers
-from disque_tx.core.counting.rankings import Ranking, Rankings, Wanted
 from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.queues.queues import Queue
 from disque_tx.core.state.state import State
@@ -38,23 +35,15 @@ Key = tuple[int, bytes]
 
 class ListRequest:
     """What is asked for. ``pattern``: empty for all. ``after``: key and name of the row before the
-    first, ``None`` for the first page. ``max_age_ms``: how long ago the queues of a first page may
-    have been chosen."""
+    first, ``None`` for the first page."""
 
-    __slots__ = ("after", "count", "max_age_ms", "pattern", "sort")
+    __slots__ = ("after", "count", "pattern", "sort")
 
-    def __init__(
-        self, pattern: bytes, sort: i64, count: i64, after: Key | None, max_age_ms: i64 = 0
-    ) -> None:
+    def __init__(self, pattern: bytes, sort: i64, count: i64, after: Key | None) -> None:
         self.pattern: bytes = pattern
         self.sort: i64 = sort
         self.count: i64 = count
         self.after: Key | None = after
-        self.max_age_ms: i64 = max_age_ms
-
-    def wanted(self) -> Wanted:
-        """What rankings are remembered by."""
-        return self.pattern, int(self.sort), int(self.count)
 
 
 def key_of(sort: i64, counts: QueueNumbers, now_ms: i64) -> Key:
@@ -81,22 +70,15 @@ class QueueListing(ResultTask):
         "_last",
         "_last_order",
         "_queues",
-        "_rankings",
         "_request",
         "_tallies",
         "_turn",
     )
 
     def __init__(
-        self,
-        state: State,
-        counts: QueueCounter,
-        rankings: Rankings,
-        request: ListRequest,
-        receiver: ResultReceiver,
+        self, state: State, counts: QueueCounter, request: ListRequest, receiver: ResultReceiver
     ) -> None:
         super().__init__(receiver)
-        self._rankings = rankings
         self._turn = state.turn
         self._queues = state.queues
         self._tallies = state.tallies
@@ -182,17 +164,7 @@ class QueueListing(ResultTask):
 
     def _finish(self) -> None:
         self._cut()
-        request = self._request
-        names = [name for _, name in self._found[: request.count]]
-        found = Ranking(names, len(self._found) > request.count, self._turn.now_ms)
-        if request.max_age_ms > 0:
-            self._rankings.note(request.wanted(), found)
-        self.receiver.result(page_of(found, self._counts))
-
-
-def page_of(ranking: Ranking, counts: QueueCounter) -> list[bytes]:
-    """The result: these queues with their numbers."""
-    words = [b"1" if ranking.more else b"0"]
-    for name in ranking.names:
-        words += counts.of(name).words()
-    return words
+        words = [b"1" if len(self._found) > self._request.count else b"0"]
+        for _, name in self._found[: self._request.count]:
+            words += self._counts.of(name).words()
+        self.receiver.result(words)

@@ -40,9 +40,8 @@ from disque_tx.core.counting.counts import QueueCounter, number_of
 from disque_tx.core.counting.dialects import narrowed, understood
 from disque_tx.core.counting.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.counting.gathering import AnswerGathering
-from disque_tx.core.counting.listing import SORTS, ListRequest, QueueListing, page_of
+from disque_tx.core.counting.listing import SORTS, ListRequest, QueueListing
 from disque_tx.core.counting.questions import ELSEWHERE, HERE, TIME, Questions
-from disque_tx.core.counting.rankings import Rankings
 from disque_tx.core.counting.task import Asker, Performer, ResultReceiver
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.state.state import State
@@ -61,8 +60,6 @@ _TASKS_MAX: Final = 1_000
 TASKS_OF_ONE_MAX: Final = 200
 _QUESTIONS_PER_TURN: Final = 1_000
 _DIGITS_MAX: Final = 19
-#: How long ago the queues of a page may have been chosen.
-MAX_AGE_MS_MAX: Final = 60_000
 
 
 class QueueQueries(Part, Performer):
@@ -82,11 +79,6 @@ class QueueQueries(Part, Performer):
         self._myself = state.membership.myself
         self._questions = Questions(state)
         self._asked_by: dict[bytes, int] = {}
-        self._rankings = Rankings()
-
-    def forget_all(self) -> None:
-        """All queues are gone."""
-        self._rankings.clear()
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -99,8 +91,6 @@ class QueueQueries(Part, Performer):
         words = [b"LIST", request.pattern, b"%d" % request.sort, b"%d" % request.count]
         if request.after is not None:
             words += [b"%d" % request.after[0], request.after[1]]
-        elif request.max_age_ms > 0:
-            words.append(b"%d" % request.max_age_ms)
         self._begin(client, ListAnswer(request, scope != HERE), words, scope)
 
     def flush_queue(
@@ -174,11 +164,11 @@ class QueueQueries(Part, Performer):
                 rows += self.counts.of(name).words()
             receiver.result(rows)
             return True
-        if kind == b"LIST" and len(words) in (4, 5, 6):
+        if kind == b"LIST" and len(words) in (4, 6):
             request = _list_request(words)
             if request is None:
                 return False
-            self._list(request, receiver)
+            self._slices.add(QueueListing(self._state, self.counts, request, receiver))
             return True
         if kind == b"FLUSH" and len(words) == 3:
             states = _number(words[2], FLUSH_ANY)
@@ -187,16 +177,6 @@ class QueueQueries(Part, Performer):
             self._slices.add(Flushing(self._state, self._acks, words[1], states, receiver))
             return True
         return False
-
-    def _list(self, request: ListRequest, receiver: ResultReceiver) -> None:
-        if request.max_age_ms > 0:
-            now_ms = self._turn.now_ms
-            found = self._rankings.recent(request.wanted(), request.max_age_ms, now_ms)
-            if found is not None:
-                receiver.result(page_of(found, self.counts))
-                return
-        rankings = self._rankings
-        self._slices.add(QueueListing(self._state, self.counts, rankings, request, receiver))
 
     def _answer(self, question: list[bytes], receiver: ResultReceiver) -> None:
         """Answer a question of a client of this node."""
@@ -299,12 +279,7 @@ def _list_request(words: list[bytes]) -> ListRequest | None:
         if not digits.isdigit() or len(digits) > _DIGITS_MAX:
             return None
         after = (int(words[4]), words[5])
-    max_age_ms: i64 = 0
-    if len(words) == 5:
-        max_age_ms = _number(words[4], MAX_AGE_MS_MAX)
-        if max_age_ms < 1:
-            return None
-    return ListRequest(words[1], sort, count, after, max_age_ms)
+    return ListRequest(words[1], sort, count, after)
 
 
 def _number(word: bytes, most: i64) -> i64:

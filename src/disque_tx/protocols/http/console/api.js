@@ -126,9 +126,6 @@ export function scoped(path, members = {}) {
   return query(path, { ...members, scope: scope.value });
 }
 
-/** How long ago the queues of a list may have been chosen: as long as a page is shown. */
-export const AGE_MS = 5000;
-
 /** The same, for counts of queues. */
 export function counted(path, members = {}) {
   return query(path, { ...members, cluster: scope.everywhere ? 1 : undefined });

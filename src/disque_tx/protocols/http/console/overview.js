@@ -1,6 +1,6 @@
 // What is wrong, and what the cluster does at the moment.
 
-import { AGE_MS, at, counted, get, key, scope, scoped } from "/console/api.js";
+import { at, counted, get, key, scope, scoped } from "/console/api.js";
 import { known } from "/console/cluster.js";
 import { card, empty, h, put, tiles } from "/console/dom.js";
 import { Findings } from "/console/findings.js";
@@ -44,7 +44,7 @@ export default function overview(app) {
     const [{ rows }, samples, { queues }, found] = await Promise.all([
       get(scoped(at("figures")), signal),
       history.refresh(signal),
-      get(counted(at("counts"), { sort: "oldest", limit: 3 * SHOWN, max_age_ms: AGE_MS }), signal),
+      get(counted(at("counts"), { sort: "oldest", limit: 3 * SHOWN }), signal),
       get(scoped(at("findings")), signal),
     ]);
     findings.show(found.findings);

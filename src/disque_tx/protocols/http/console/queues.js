@@ -1,6 +1,6 @@
 // All queues: searched, sorted, by pages.
 
-import { AGE_MS, at, counted, get, key, pattern, post } from "/console/api.js";
+import { at, counted, get, key, pattern, post } from "/console/api.js";
 import { sparkline } from "/console/charts.js";
 import { button, empty, h, put } from "/console/dom.js";
 import { count, duration, many, real } from "/console/format.js";
@@ -77,7 +77,7 @@ export default function queues(app) {
 
   async function refresh(signal) {
     const match = pattern(search.value.trim());
-    const answer = await get(counted(at("counts"), { sort, match, limit: PAGE, cursor: cursors.at(-1), max_age_ms: AGE_MS }), signal);
+    const answer = await get(counted(at("counts"), { sort, match, limit: PAGE, cursor: cursors.at(-1) }), signal);
     for (const row of answer.queues) {
       const values = lengths.get(row.url) ?? [];
       values.push(Number(row.queued));

@@ -56,16 +56,6 @@ class CountTests(SlicedCase):
                 found += [row["url"] for row in page["queues"]]
             self.assertEqual([f"{_COUNTS}/{quote(name, safe='')}" for name in names], found)
 
-    def test_max_age(self) -> None:
-        """Ten consoles that ask for one list cost a walk over all queues, not ten."""
-        recent = f"{_COUNTS}?limit=9&max_age_ms=60000"
-        self.slow("GET", recent)
-        self.call(b"ADDJOB", b"mail", b"x", b"0")
-        self.call(b"ADDJOB", b"other", b"x", b"0")
-        (row,) = self.slow("GET", recent).json["queues"]
-        self.assertEqual(("mail", 2), (row["name"], row["queued"]))
-        self.assertEqual(2, len(self.slow("GET", f"{_COUNTS}?limit=9").json["queues"]))
-
     def test_long(self) -> None:
         """A page of many long names is written in pieces: a node does not stand still for it."""
         for number in range(400):

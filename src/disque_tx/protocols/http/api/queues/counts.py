@@ -26,7 +26,6 @@ from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 
 _PAGE_MAX: Final = 1_000
-_AGE_MAX: Final = 60_000
 #: A name is quoted, and written twice.
 _READING: Final = 4
 #: Names of queues are a part of cursors.
@@ -76,8 +75,6 @@ async def list_counts(exchange: Exchange) -> Reply:
         words += [b"MATCH", pattern.encode()]
     if cursor is not None:
         words += [b"CURSOR", _decoded(cursor)]
-    elif exchange.number("max_age_ms"):
-        words += [b"MAXAGE", b"%d" % exchange.number("max_age_ms")]
     reply = await exchange.call(*words, *cluster_words(exchange))
     after = reply[b"cursor"]
     more = None if after == b"0" else urlsafe_b64encode(after).decode()
@@ -126,10 +123,6 @@ def count_routes() -> list[Route]:
                 Parameter("sort", "Greatest first, or by name", default="queued", choices=_SORTS),
                 Parameter("limit", "Queues at most", "integer", 100, 1, _PAGE_MAX),
                 Parameter("cursor", "Of the page before", longest=CURSOR_BYTES),
-                Parameter(
-                    "max_age_ms", "How long ago it may have been chosen which queues are on the"
-                    " first page; their numbers are those of now", "integer", 0, 0, _AGE_MAX,
-                ),
                 _CLUSTER,
             ),
             answer=schema(
