@@ -71,6 +71,13 @@ class LifeTests(SlicedCase):
         self.assertEqual([_at(first), _at(last)], [shown[0], shown[-1]])
         self.assertTrue(all(one < other for one, other in pairwise(shown)))
 
+    def test_endless(self) -> None:
+        """A node that always has another part does not keep the request busy for ever."""
+        self.log(times=100)
+        self.patch(life, "PARTS_MAX", 2)
+        answer = self.slow("GET", _PATH).json
+        self.assertEqual((100, False), (len(answer["events"]), answer["complete"]))
+
     def test_busy(self) -> None:
         """Few lookups at a time: a log is long, and the node has other work."""
         self.log(times=100)

@@ -17,6 +17,9 @@ from disque_tx.protocols.http.server.streaming import listing
 
 #: Events of one job that are shown, the newest ones.
 EVENTS_MAX: Final = 1_000
+#: Parts of one answer, together: far more than the logs of ten nodes have, and no node can make it
+#: endless.
+PARTS_MAX: Final = 10_000
 #: An ID of a job. Anything shorter could be found in every line of the log.
 _JOB_ID: Final = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
@@ -30,13 +33,15 @@ class _Life:
         self.events: list[dict[str, Any]] = []
         #: By node, where to go on.
         self.following: dict[bytes, bytes] = {}
+        self._parts = 0
 
     def receive(self, asked: Asked) -> None:
         """One part of some nodes."""
         for node, (log, following, complete, events) in asked.answers.items():
             self.log |= bool(log)
             self.events += [json.loads(event) for event in events]
-            if following:
+            self._parts += 1
+            if following and self._parts < PARTS_MAX:
                 self.following[node] = b"%d" % following
             elif not complete:
                 self.complete = False
