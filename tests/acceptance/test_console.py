@@ -141,7 +141,7 @@ class PageTests(PageCase):
             self.addCleanup(worker.close)
             name = "disque-worker/shop%3Ca%3E%20%25/8/14/mail,images%2Fsmall,"
             worker.call("CLIENT", "SETNAME", name)
-        self.go("workers", "shop<a> %", "cannot be told anything from here")
+        self.go("workers", "shop<a> %", "cannot be controlled from here")
         rows = self.page.run(
             "[...document.querySelectorAll('tbody tr')].slice(0, 1)"
             ".map((row) => [0, 3, 4, 7].map((at) => row.children[at].innerText.split('\\n')[0]))"

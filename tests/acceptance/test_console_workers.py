@@ -146,7 +146,7 @@ class PageTests(WorkersCase):
             self.assertEqual((["pages"], False), (worker["queues"], worker["control"]))
         self.assertEqual(3, self.listed()["second"]["slots"])
         self.go("workers", "first", "second", "40%: page <b>7</b>", "takes jobs")
-        self.page.wait_for_text("2 workers cannot be told anything from here")
+        self.page.wait_for_text("2 workers cannot be controlled from here")
         buttons = "[...document.querySelectorAll('tbody button')]"
         shown = self.page.run(f"{buttons}.filter((one) => one.checkVisibility()).length")
         self.assertEqual(0, shown)
@@ -182,13 +182,13 @@ class ControlTests(WorkersCase):
         return [line.split()[0].decode() for line in self.recorded()]
 
     def test_stop_taking(self) -> None:
-        """A worker that was told to take no more jobs leaves them to the others, until it is told
-        to take jobs again. Everybody sees who has told it."""
+        """A worker that is to take no more jobs leaves them to the others, until it is
+        to take them again. Everybody sees who gave the command."""
         first = self.work_on(self.nodes[0], "first")
         self.work_on(self.nodes[1], "second")
         self.go("workers", "first", "second", "takes jobs")
         self.page.click("Stop taking jobs: first")
-        self.page.wait_for_text("first was told to take no more jobs")
+        self.page.wait_for_text("first will take no more jobs")
         self.page.wait_for_text("takes no jobs")
         for number in range(4):
             self.apis[0].add("pages", str(number), retry_s=300)
@@ -205,7 +205,7 @@ class ControlTests(WorkersCase):
         self.clean(self.page)
 
     def test_stop(self) -> None:
-        """A worker that was told to stop does the job that it has, and ends with status 0."""
+        """A worker that is to stop does the job that it has, and ends with status 0."""
         first = self.work_on(self.nodes[0], "first")
         self.apis[0].add("pages", "last", retry_s=300)
         wait_for(self.recorded, "the job is worked on", 20)
@@ -213,7 +213,7 @@ class ControlTests(WorkersCase):
         self.page.click("Stop first after its jobs")
         self.page.wait("!!document.querySelector('dialog')")
         self.page.click("Stop after its jobs")
-        self.page.wait_for_text("first was told to stop after its jobs")
+        self.page.wait_for_text("first will stop after its jobs")
         self.assertEqual(0, first.wait(20))
         wait_for(lambda: self.counts("pages") == 0, "its job is done", 20)
         self.page.wait_for_text("No workers")
@@ -242,4 +242,6 @@ class ReaderTests(ConsoleCase):
         page.press("Enter")
         page.wait_for_text("web1:4711")
         self.assertEqual(0, page.run("document.querySelectorAll('tbody button').length"))
-        self.assertNotIn("cannot be told", page.run("document.querySelector('main').innerText"))
+        self.assertNotIn(
+            "cannot be controlled", page.run("document.querySelector('main').innerText")
+        )

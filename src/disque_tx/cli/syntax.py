@@ -67,7 +67,7 @@ ENTRIES: Final = (
         "server",
         "ACTIONS ADD",
         ("jobs", "REQUEUE | DROP | WORKER", "word", "[word ...]"),
-        "Keep what was done to dead letters by several commands, or told to a worker",
+        "Record what several commands did to dead letters, or a command to a worker",
     ),
     Topic("server", "NOTE", ("word", "[word ...]"), "Mark this moment in charts, such as a deploy"),
     Topic("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),

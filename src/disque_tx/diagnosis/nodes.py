@@ -214,7 +214,7 @@ def _memory(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 
 def _paused(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    if view.paused and not survey.now_s:  # otherwise it is told of each queue
+    if view.paused and not survey.now_s:  # otherwise each queue has its own finding
         yield Finding(
             NOTE,
             view.address,

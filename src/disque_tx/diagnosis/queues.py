@@ -181,9 +181,9 @@ def _paused(survey: Survey) -> Iterator[Finding]:
 
 
 def _failing(survey: Survey) -> Iterator[Finding]:
-    told = {one.name for one in survey.failures}
+    explained = {one.name for one in survey.failures}
     for queue in survey.queues:
-        if queue.backoff and queue.name not in told:
+        if queue.backoff and queue.name not in explained:
             yield Finding(
                 NOTE,
                 _CLUSTER,

@@ -53,12 +53,12 @@ function dead(letter) {
 }
 
 /** How many nodes know the job, of those that were asked for, and which. */
-function copies({ repl, holders, nodes_delivered: told }) {
+function copies({ repl, holders, nodes_delivered: sent }) {
   const wanted = `${count(repl)} asked for`;
   const there = holders?.length ?? 0;
   const names = (holders ?? []).slice(0, HOLDERS_SHOWN).map(nodeName).join(", ");
   if (there) return `${wanted}, ${count(there)} ${there === 1 ? "node has" : "nodes have"} it: ${names}${there > HOLDERS_SHOWN ? ", …" : ""}`;
-  return told?.length ? `${wanted}, sent to ${many(told.length, "node")}` : wanted;
+  return sent?.length ? `${wanted}, sent to ${many(sent.length, "node")}` : wanted;
 }
 
 /** When a job with a DELAY is queued: ms since 1970. */
@@ -81,7 +81,7 @@ function whereabouts(job, worker) {
 }
 
 /** Where a job is, and what happens next, in a sentence. */
-function told(job, worker) {
+function status(job, worker) {
   const again = job.next_requeue_within > 0 ? Date.now() + job.next_requeue_within : 0;
   const letter = letterIn(job.body);
   if (letter) return `A dead letter: a job of ${letter.queue} failed for good ("${letter.reason || "no reason given"}"). It waits to be requeued or dropped, and is lost ${distance(Date.now() + job.ttl * 1000)}.`;
@@ -110,7 +110,7 @@ export default function job(app, id) {
   const facts = h("dl", { class: "facts" });
   const line = h("ol", { class: "line" });
   const note = h("p", { class: "soft" });
-  const sentence = h("p", { class: "told", role: "status" });
+  const sentence = h("p", { class: "status", role: "status" });
   const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
   const size = h("span", { class: "soft" });
   const forms = h("div", {});
@@ -189,7 +189,7 @@ export default function job(app, id) {
     letter = letterIn(values.body);
     const choices = !app.writes ? [] : letter ? ofLetter : ofJob;
     ofLetter[1].hidden = !letter || inside(letter) === null;
-    put(sentence, told(values, worker));
+    put(sentence, status(values, worker));
     if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
     put(badge, word(values));

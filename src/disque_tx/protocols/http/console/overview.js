@@ -64,7 +64,7 @@ export default function overview(app) {
     const logs = rows.filter((row) => row.log);
     const writes = rows.every((row) => row.log_ok) ? "last write: ok" : "cannot be written";
     figures.set("log", ...(logs.length ? size(total("log_bytes")) : ["off", ""]), logs.length ? (logs.length < rows.length ? `at ${logs.length} of ${many(rows.length, "node")}` : writes) : "jobs in memory only");
-    // Dead letters wait for people: they are told above.
+    // Dead letters wait for people: they are a finding above.
     const waiting = queues.filter((row) => !row.name.startsWith("dead:")).slice(0, SHOWN);
     none.hidden = queues.length > 0;
     table.node.hidden = !none.hidden;

@@ -67,10 +67,10 @@ export default function workers(app) {
   function badge(cell, row) {
     const [text, kind] = state(row);
     if (!cell.firstChild) cell.append(h("div", { class: "times" }, h("span", {}, h("span", { class: "badge" })), h("small", { class: "soft" })));
-    const [word, heard] = cell.firstChild.children;
+    const [word, heartbeat] = cell.firstChild.children;
     word.firstChild.className = `badge ${kind}`;
     put(word.firstChild, text);
-    put(heard, row.heard_s === null ? "" : `heard from ${duration(Math.round(row.heard_s))} ago`);
+    put(heartbeat, row.heard_s === null ? "" : `last heartbeat ${duration(Math.round(row.heard_s))} ago`);
   }
 
   function serves(cell, row) {
@@ -78,17 +78,17 @@ export default function workers(app) {
     cell.title = [...row.queues, ...row.tasks].join(", ");
   }
 
-  function tell(row, command, done) {
+  function order(row, command, done) {
     return app.act(() => post(scoped(at("workers", segment(row.id), "command")), { command }), done);
   }
 
   function actions(cell, row, isNew) {
     if (isNew) {
       cell.append(
-        button("", () => (cell.row.state === "taking" ? tell(cell.row, "stop-taking", `${cell.row.worker} was told to take no more jobs.`) : tell(cell.row, "take", `${cell.row.worker} was told to take jobs again.`)), { class: "small" }), " ",
+        button("", () => (cell.row.state === "taking" ? order(cell.row, "stop-taking", `${cell.row.worker} will take no more jobs.`) : order(cell.row, "take", `${cell.row.worker} will take jobs again.`)), { class: "small" }), " ",
         button("Stop…", async () => {
           const sure = await confirm(`Stop ${cell.row.worker}?`, `It takes no more jobs, does those that it has, and ends. Whether it is started again is up to what has started it.`, "Stop after its jobs");
-          if (sure) await tell(cell.row, "stop", `${cell.row.worker} was told to stop after its jobs.`);
+          if (sure) await order(cell.row, "stop", `${cell.row.worker} will stop after its jobs.`);
         }, { class: "small danger", "aria-label": `Stop ${row.worker} after its jobs` }));
     }
     cell.row = row;
@@ -106,8 +106,8 @@ export default function workers(app) {
     table.node.hidden = !found.length;
     none.hidden = found.length > 0;
     put(note, total > found.length ? `The first ${count(found.length)} of ${count(total)}` : "");
-    const deaf = found.filter((row) => !row.control).length;
-    const why = !deaf ? "" : `${many(deaf, "worker")} cannot be told anything from here: only those that were started with --remote-control can.`;
+    const uncontrolled = found.filter((row) => !row.control).length;
+    const why = !uncontrolled ? "" : `${many(uncontrolled, "worker")} cannot be controlled from here: only those that were started with --remote-control can.`;
     put(hint, app.writes ? why : "");
     hint.hidden = !hint.textContent;
   }
