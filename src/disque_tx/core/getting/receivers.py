@@ -131,7 +131,7 @@ class Receivers(LinkWatcher):
             self.unsent = True
 
     def withdraw(self, standing: StandingDemand, words: list[bytes]) -> None:
-        """End a demand at all nodes that were told, those among them that gave all that they were
+        """End a demand at all nodes that know it, those among them that gave all that they were
         asked for: a job that was under way when more was demanded counts at one of both only, and
         they remember each queue until its demand ends."""
         for node_id, grant in standing.grants.items():

@@ -1,4 +1,4 @@
-"""Jobs go to nodes that have told that they can use them (cluster protocol, section 21.8).
+"""Jobs go to nodes that have announced a use for them (cluster protocol, section 21.8).
 
 1. What nodes have told is kept by the link on which it came, and forgotten with it.
 2. At the end of a turn, queues that have jobs give them: after the clients of this node, first to

@@ -3,7 +3,7 @@
 1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in
    FAIL for :attr:`LostNodes.after_ms`, or that is to be forgotten, is lost from then on, until it
    is back.
-2. A holder of which this node has never heard counts as one that has just failed: it may be a new
+2. A holder that this node has never known counts as one that has just failed: it may be a new
    node, or one that was removed while this one was down.
 3. A node that leaves has its copies still, but others are to have them.
 """

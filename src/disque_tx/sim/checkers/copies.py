@@ -39,8 +39,8 @@ class _EachSecond(Checker):
 class CopiesMadeAgain(_EachSecond):
     """While no node is lost or comes back, no job lacks copies for long.
 
-    Excused are jobs that their producer was not told of: they were withdrawn, perhaps not at all
-    nodes that had a copy.
+    Excused are jobs that were never acknowledged to their producer: they were withdrawn, perhaps
+    not at all nodes that had a copy.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ def good_records(
         raise BadOption(f"bad_records must be {', '.join(_MODES)}, not {bad_records!r}.")
     missing = {_ERROR, "id"}.difference(rows.columns)
     if missing:
-        raise BadColumn(f"Bad records are told by 'id' and 'error'; {min(missing)!r} is missing.")
+        raise BadColumn(f"Bad records are named by 'id' and 'error'; {min(missing)!r} is missing.")
     if bad_records == "column":
         return rows
     bad = rows.where(fn.col(_ERROR).isNotNull())
