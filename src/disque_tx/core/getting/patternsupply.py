@@ -1,5 +1,5 @@
-"""Jobs of queues that match go to nodes that have announced a use for them (cluster protocol, section
-21.8).
+"""Jobs of queues that match go to nodes that have announced a use for them (cluster
+protocol, section 21.8).
 
 1. Which patterns a node demands is kept as for queues. Patterns that are new here are looked for in
    all queues, so that a node may bring only some of them at a time; the others wait.
