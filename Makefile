@@ -38,7 +38,8 @@
 # Stages of the second gate:
 #   make spark                reading, writing, and the pipeline on Spark: up to 10 min
 #   make acceptance-spark     Spark with real nodes, which are killed, too: up to 12 min
-#   make acceptance-cluster   clusters of real processes, two at a time: 6 to 10 min
+#   make acceptance-cluster   clusters of real processes, two at a time: 5 to 8 min
+#   make acceptance-processes daemons of several processes: 2 min
 #   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min
 #
 # To measure it:
@@ -78,7 +79,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill spark-standalone clean
-.PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-processes acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
 .PHONY: console-incidents console-quiet console-shots site dist
 
@@ -140,8 +141,8 @@ demo-celery: $(VENV)/.made-test
 	@PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/brokers/compare.py
 
 # Two stages run at the same time, and those that take longest from the beginning.
-GATE_1 = unit $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled) acceptance mutants sim-some
-GATE_2 = acceptance-spark spark acceptance-cluster frameworks
+GATE_1 = $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled) unit mutants $(if $(filter 1,$(CAN_COMPILE)),unit-compiled) sim-some acceptance
+GATE_2 = acceptance-spark spark acceptance-cluster acceptance-processes frameworks
 # What both need, made before the time of any stage begins.
 READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
@@ -228,9 +229,9 @@ acceptance-compiled: $(COMPILED)/.made
 
 # On the compiled package if there can be one. Two clusters at a time: each job has its own, and claims
 # their ports. What tests print, such as how many jobs went through a failing cluster, is shown in the end.
-acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes); \
-	status=$$?; cat build/trial-acceptance-cluster/*/err.log; exit $$status
+acceptance-cluster acceptance-processes: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-$@,$(@:acceptance-%=tests.acceptance.%)); \
+	status=$$?; cat build/trial-$@/*/err.log; exit $$status
 
 # Task queues of others on Disque; on the compiled package if there can be one.
 frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
