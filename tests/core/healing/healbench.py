@@ -61,6 +61,22 @@ class HealCase(FlowTestCase):
                 node.membership.refresh()
         self.flow.stop(dead)
 
+    def mark_failed(self, at: int) -> None:
+        """A node cannot be reached for a time."""
+        self.cut(at)
+        for here, node in enumerate(self.flow.nodes):
+            if here not in self.dead and here != at:
+                failure.mark_failed(self.flow.entry(here, at), self.flow.now_ms)
+                node.membership.refresh()
+
+    def recover(self, at: int) -> None:
+        """A node that could not be reached can be again."""
+        for here in range(len(self.flow.nodes)):
+            if here not in self.dead and here != at:
+                failure.clear_failure(self.flow.entry(here, at))
+                self.flow.connect(here, at)
+                self.flow.connect(at, here)
+
     def cut(self, at: int) -> None:
         """No message reaches this node, or comes from it, any more."""
         for here in range(len(self.flow.nodes)):

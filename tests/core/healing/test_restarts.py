@@ -178,6 +178,18 @@ class RestartTests(HealCase):
         self.assertEqual(2, len(self.holders(job_id)))
         self.assertIn(silent, self.holders(job_id))
 
+    def test_settled(self) -> None:
+        """When all nodes of a list have answered, nobody is asked again, however long the lost node
+        stays a member: each time all jobs would be walked over."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        self.never_got(job_id)
+        self.kill(0)
+        self.pass_ms(30_000)
+        self.flow.sent.clear()
+        self.pass_ms(60_000)
+        self.assertEqual(0, sum(m[2].type == HANDOVER for m in self.flow.sent))
+
     def test_never_got_its_copy_and_link_breaks(self) -> None:
         """The same when the question to that node is lost with its connection, or there is none
         for a moment."""
@@ -198,6 +210,21 @@ class RestartTests(HealCase):
             self.assertEqual(2, len(self.holders(job_id)))
             self.assertIn(silent, self.holders(job_id))
 
+    def test_never_got_its_copy_and_fails(self) -> None:
+        """The same when that node fails while the others are asked, and is back before it counts
+        as lost, without a new start."""
+        job_id = self.add_job(0)
+        self.pass_ms(_SOON_MS)
+        silent = self.never_got(job_id)
+        self.kill(0)
+        self.pass_ms(AFTER_MS - 2_000)
+        self.mark_failed(silent)
+        self.pass_ms(_SOON_MS)
+        self.recover(silent)
+        self.pass_ms(30_000)
+        self.assertEqual(2, len(self.holders(job_id)))
+        self.assertIn(silent, self.holders(job_id))
+
     def test_asked_seldom(self) -> None:
         """While a node of such a list cannot be asked, the others are asked every ten seconds, not
         all the time."""
@@ -214,7 +241,7 @@ class RestartTests(HealCase):
 
     def test_nearly_over(self) -> None:
         """A job whose life is nearly over is not sent again: by the clock of the node that lost it,
-        it may be over, and lives are told in whole seconds, so two nodes could keep it alive."""
+        it may be over, and lives travel in whole seconds, so two nodes could keep it alive."""
         job_id = self.add_job(0, ttl_s=30)
         self.pass_ms(28_500)
         holder = self.other_holder(0, job_id)

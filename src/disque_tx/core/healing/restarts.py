@@ -40,7 +40,16 @@ from disque_tx.messages.handover import (
     HandoverEntry,
     HandoverMessage,
 )
-from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, Link, NodeEntry
+from disque_tx.messages.nodes import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    Link,
+    NodeEntry,
+)
 
 #: Jobs that one message asks about, and messages to one node that may wait for their answers.
 BATCH_MAX: Final = 500
@@ -100,6 +109,9 @@ class RestartedNodes:
         #: and when.
         self._unsettled: bool = False
         self._again_ms: i64 = 0
+        #: Nodes of such lists that fail: the lists are in doubt until these are back and asked.
+        self._absent: set[bytes] = set()
+        self._open: set[bytes] = set()
         self._walking: bool = False
         self._cursor: int = 0
         self._next_ms: i64 = NEVER_MS
@@ -125,12 +137,26 @@ class RestartedNodes:
         if now_ms >= self._again_ms:
             newly_gone = gone - self._gone
             self._gone = gone
+            newly_gone |= self._left_open()
         if self.asked or newly_gone:
             self._doubted = newly_gone | self.asked.keys()
             self._walking = True
             self._cursor = 0
             self._next_ms = now_ms
             self._forget_removed()
+
+    def _left_open(self) -> set[bytes]:
+        """The nodes whose lists are in doubt still, once one that could not be asked about them is
+        back, or was removed."""
+        nodes = self._membership.nodes
+        back = [at for at in self._absent if at not in nodes or nodes[at].link is not None]
+        if not back:
+            return set()
+        self._absent.difference_update(back)
+        found = {node_id for node_id in self._open if node_id in nodes}
+        if not self._absent:
+            self._open = set()
+        return found
 
     def _forget_removed(self) -> None:
         nodes = self._membership.nodes
@@ -145,6 +171,8 @@ class RestartedNodes:
     def forget_all(self) -> None:
         """All jobs are gone."""
         self.missing.clear()
+        self._absent.clear()
+        self._open.clear()
         self._end()
 
     def _end(self) -> None:
@@ -233,11 +261,14 @@ class RestartedNodes:
     def _ask_too(self, node_id: bytes) -> _Asked | None:
         """Another node of a list in doubt, if it can be asked."""
         node = self._membership.nodes.get(node_id)
-        if node is None or node.flags & LEAVING:
+        if node is None or node.flags & (LEAVING | MYSELF):
             return None
         link = node.link
         if link is None:
-            if not node.flags & (PFAIL | FAIL | NOADDR | HANDSHAKE):
+            if node.flags & (PFAIL | FAIL):
+                self._absent.add(node_id)
+                self._open |= self._doubted
+            elif not node.flags & (NOADDR | HANDSHAKE):
                 self._unsettled = True  # it is about to have one
             return None
         if not link.features & CAN_HAND_OVER:
