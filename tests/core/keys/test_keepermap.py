@@ -1,4 +1,4 @@
-"""When a node that has just started answers for keys."""
+"""Which nodes answer for keys, and when."""
 
 from __future__ import annotations
 
@@ -36,3 +36,20 @@ class StartTests(KeyCase):
         self.assertFalse(self.answered_after(0))
         self.cluster.run(JOIN_MS)
         self.assertEqual(1, self.add(A, b"other", replicate=1)[1])
+
+
+class EightTests(KeyCase):
+    """So many nodes that most have nothing to do with a key."""
+
+    members = tuple(b"%d" % number * 40 for number in range(1, 9))
+
+    def test_free_at_once(self) -> None:
+        """A key is free as soon as its job is acknowledged, whichever nodes look after it."""
+        first, *_, last = self.members
+        names = [b"k%d" % number for number in range(20)]
+        done = [self.add(first, key, replicate=1)[0] for key in names]
+        self.cluster.up[first].acknowledge(done)
+        self.cluster.up[first].serve()
+        self.cluster.settle()
+        self.assertEqual({0}, {len(node.keys) for node in self.cluster.up.values()})
+        self.assertEqual({1}, {self.add(last, key, replicate=1)[1] for key in names})

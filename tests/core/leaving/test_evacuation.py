@@ -15,6 +15,7 @@ from disque_tx.messages.handover import (
     HandoverEntry,
     HandoverMessage,
 )
+from tests.core.bench import add_request
 from tests.core.flowbench import STEP_MS
 from tests.core.healing.healbench import AFTER_MS
 from tests.core.leaving.leavebench import LeaveCase
@@ -70,6 +71,20 @@ class QueuedTests(LeaveCase):
             steps = [before - after for before, after in pairwise(lengths)]
             self.assertLess(max(steps), 500)
             self.assertGreater(50, len(steps))
+
+    def test_unconfirmed(self) -> None:
+        """No more than about 16 MB leave before the other nodes have confirmed what they have: the
+        rest is still here if they are too slow."""
+        for _ in range(40):
+            request = add_request(b"q", bytes(1_048_576), replicate=1, ttl_s=3_600)
+            self.flow.nodes[0].add_job(self.client(), request)
+        for here in range(1, self.nodes):
+            self.hold_back(here, 0, True)
+        self.evacuate(0)
+        self.flow.run(2_000)
+        gone = 40 - self.length(0)
+        self.assertEqual(gone, sum(self.length(at) for at in range(1, self.nodes)))
+        self.assertTrue(15 <= gone <= 20, gone)
 
     def test_progress_is_said(self) -> None:
         """While jobs move, nothing is in their way, even if clients have some of the others."""
