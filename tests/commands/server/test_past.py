@@ -127,6 +127,9 @@ class ActionsTests(DeskCase):
         assert isinstance(page, list)
         found = [row[3] for row in page if isinstance(row, list)]
         self.assertEqual([b"NOTE 3", b"NOTE 2"], found)
+        page = self.call(actions_question, b"ACTIONS", b"0", b"500")
+        assert isinstance(page, list)
+        self.assertEqual(5, len(page))
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"0", b"501")
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"-1", b"1")
 
@@ -181,6 +184,7 @@ class HistoryTests(DeskCase):
             (b"10", b"x", b"1"),
         ):  # fmt: skip
             self.assert_refused(b"ERR syntax error", history_question, b"HISTORY", *words)
+        self.assertEqual([], self.call(history_question, b"HISTORY", b"10", b"0", b"499"))
 
 
 class TroublesTests(DeskCase):
@@ -215,5 +219,6 @@ class TroublesTests(DeskCase):
 
     def test_refused(self) -> None:
         """A question costs its node little."""
+        self.assertEqual([], self.call(troubles_question, b"TROUBLES", b"500"))
         for count in (b"0", b"-1", b"501"):
             self.assert_refused(b"ERR syntax error", troubles_question, b"TROUBLES", count)

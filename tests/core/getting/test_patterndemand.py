@@ -145,6 +145,22 @@ class GiveTests(AskingCase):
         self.pass_ms(1)
         self.assertEqual([b"0399"], self.ask(1, words[-1]))
 
+    def test_gone_while_it_waits(self) -> None:
+        """A member that is gone before its turn comes gets nothing, and jobs stay here."""
+        for forgotten in (False, True):
+            self.setUp()
+            for number in range(NEW_AT_ONCE + 10):
+                self.add(b"%04d" % number, replicate=1)
+                self.ask(1, b"+%04d*" % number)
+            left = [number for number in range(NEW_AT_ONCE + 10) if self.length(b"%04d" % number)]
+            self.unlink(B)
+            if forgotten:
+                self.node.membership.remove(self.node.membership.nodes[B])
+            self.pass_ms(1)
+            self.pass_ms(1_000)
+            here = [number for number in range(NEW_AT_ONCE + 10) if self.length(b"%04d" % number)]
+            self.assertEqual((10, left), (len(left), here))
+
     def test_except(self) -> None:
         """A queue that is excepted keeps its jobs."""
         self.add(b"mail:a", replicate=1)

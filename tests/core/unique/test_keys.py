@@ -189,6 +189,19 @@ class ThreeTests(KeyCase):
             self.cluster.up[asker].serve()
             self.cluster.run(100)
 
+    def test_silent_keeper(self) -> None:
+        """A keeper that does not answer is asked again, ever more rarely: it may be busy."""
+        asker = next(n for n in (A, B, C) if n not in self.keepers())
+        self.cluster.lost = {KEY_ANSWER}
+        self.begin_add(asker, replicate=1)
+        asked = []
+        for _ in range(4):
+            before = self.cluster.log.count(KEY_RESERVE)
+            self.cluster.run(2_000)
+            asked.append(self.cluster.log.count(KEY_RESERVE) - before)
+        self.assertTrue(2 <= asked[0] <= 5, asked)
+        self.assertTrue(all(1 <= count <= 2 for count in asked[1:]), asked)
+
     def test_time_out(self) -> None:
         """A client gets an error when its time is over, and no job is left behind."""
         self.cluster.lost = {KEY_ANSWER}

@@ -250,6 +250,20 @@ class OtherOpinionTests(KeyCase):
         for node_id in self.members:
             self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
 
+    def test_job_is_here(self) -> None:
+        """Whoever believes that a job is done does not end its key while this node holds the
+        job."""
+        keeper, other = self.keepers()
+        job_id, _ = self.add(keeper, for_s=1, replicate=1)
+        for node_id in (keeper, other):
+            done = KeyEntry(b"k", job_id, ENDED, 600_000, 1_000, 0)
+            message = KeyMessage(KEY_COPY, 0, 0, [done])
+            sender = next(one for one in self.members if one != node_id)
+            self.cluster.up[sender].state.peers.send(node_id, message)
+        self.cluster.run(3_000)
+        for node_id in self.members:
+            self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
+
 
 class DoneJobsTests(KeyCase):
     """What is remembered of jobs that are done."""
