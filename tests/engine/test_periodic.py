@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.commands.tables.policies import qpolicy
+from disque_tx.config.settings import Settings
+from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.memory import Memory
-from disque_tx.engine.periodic import PAUSE_MS, MemoryWatch
+from disque_tx.engine.periodic import PAUSE_MS, MemoryWatch, PeriodicWork
 from disque_tx.services.machine.log import DaemonLog
+from tests.commands.desk import NOW_MS, UNIX_S, DeskCase
+from tests.engine.aof.bench import Lines
 
 
 class MemoryWatchTests(SynchronousTestCase):
@@ -58,3 +63,29 @@ class MemoryWatchTests(SynchronousTestCase):
         self.memory.limit = 0
         (line,) = self.lines(960)
         self.assertIn("no longer limited", line)
+
+
+class NoConnections:
+    """Clients that read all they get."""
+
+    def output_bytes(self, client: Client) -> int:
+        """Bytes that wait."""
+        return 0
+
+    def resume_all(self) -> None:
+        """Nobody is paused."""
+
+
+class TableTests(DeskCase):
+    """Tables that all nodes share."""
+
+    def test_deletions(self) -> None:
+        """A deletion is remembered for a week, so that a node which was away learns of it, and then
+        forgotten."""
+        work = PeriodicWork(self.server, Settings(dir="/"), NoConnections(), None, Lines())
+        for words in ([b"SET", b"q", b"ttl", b"5"], [b"DEL", b"q"]):
+            self.call(qpolicy, b"QPOLICY", *words)
+        for after_s, kept in ((0, 1), (7 * 86_400 - 1, 1), (7 * 86_400, 0)):
+            self.node.begin(NOW_MS + after_s * 1_000, (UNIX_S + after_s) * 1_000_000 + 183_936)
+            work.run()
+            self.assertEqual(kept, len(list(self.node.policy_table.registers.all())), after_s)

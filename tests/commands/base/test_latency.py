@@ -106,6 +106,10 @@ class LatencyTests(DeskCase):
         monitor.sample(b"aof-fstat", 2, 40)
         self.assertIn(b"fork: 1 samples, mean 20 ms, highest 20 ms", self._doctor())
         self.assertIn(b"The disk is slow", self._doctor())
+        monitor.sample(b"fork", 3, 41)
+        monitor.sample(b"fork", 4, 25)
+        figures = b"fork: 3 samples, mean 28 ms, highest 41 ms, all time high 41 ms."
+        self.assertIn(figures, self._doctor())
 
     def _doctor(self) -> bytes:
         text = self.call(latency, b"LATENCY", b"DOCTOR")

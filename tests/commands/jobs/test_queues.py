@@ -376,6 +376,15 @@ class ReaderTests(JobsCase):
         for count in (b"1", b"10000"):
             self.call(qscan, b"QSCAN", b"0", b"COUNT", count)
 
+    def test_peek_up_to_the_limit(self) -> None:
+        """What is just as long as an answer may be is shown as a whole, and a byte more is not."""
+        for _ in range(8):
+            self.add(b"large", b"x" * 1_048_576, b"0")
+        self.add(b"large", b"y", b"0")
+        reply = self.call(qpeek, b"QPEEK", b"large", b"100")
+        assert isinstance(reply, list)
+        self.assertEqual(8, len(reply))
+
     def test_peek(self) -> None:
         """Of large jobs a reader sees as many as fit into an answer, at least one."""
         for count, bodies in ((b"3", [b"0"]), (b"-10000", [b"2"]), (b"1", [b"0"])):

@@ -157,11 +157,12 @@ class InfoTests(DeskCase):
         discovery = self.node.cluster.discovery
         discovery.found("dns:n.example", [(b"10.0.0.2", 7711, 0)], self.node.now_ms)
         discovery.failed("file:/nodes", "line 3: 'a b' is not a host")
+        self.node.begin(self.node.now_ms + 7_900, self.node.wall_us + 7_900_000)
         fields = self.fields(b"discovery")
         self.assertEqual(("2", "1"), (fields["discovery_sources"], fields["discovery_addresses"]))
         self.assertEqual("file:/nodes: line 3: 'a b' is not a host", fields["discovery_error"])
         self.assertEqual(
-            "addresses=1,failures=0,answered_seconds_ago=0,source=dns:n.example",
+            "addresses=1,failures=0,answered_seconds_ago=7,source=dns:n.example",
             fields["discovery_source_0"],
         )
         failing = "addresses=0,failures=1,answered_seconds_ago=-1,source=file:/nodes"

@@ -11,8 +11,10 @@ from disque_tx.commands.server.past import (
     actions_question,
     events_question,
     history_question,
+    troubles_question,
 )
 from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.redelivery.retries import BY_POLICY
 from tests.commands.desk import ME, OK, UNIX_S, DeskCase
 
 
@@ -125,6 +127,9 @@ class ActionsTests(DeskCase):
         assert isinstance(page, list)
         found = [row[3] for row in page if isinstance(row, list)]
         self.assertEqual([b"NOTE 3", b"NOTE 2"], found)
+        page = self.call(actions_question, b"ACTIONS", b"0", b"500")
+        assert isinstance(page, list)
+        self.assertEqual(5, len(page))
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"0", b"501")
         self.assert_refused(b"ERR syntax error", actions_question, b"ACTIONS", b"-1", b"1")
 
@@ -179,3 +184,41 @@ class HistoryTests(DeskCase):
             (b"10", b"x", b"1"),
         ):  # fmt: skip
             self.assert_refused(b"ERR syntax error", history_question, b"HISTORY", *words)
+        self.assertEqual([], self.call(history_question, b"HISTORY", b"10", b"0", b"499"))
+
+
+class TroublesTests(DeskCase):
+    """The question of other nodes which queues have trouble."""
+
+    def fail_delivery(self, queue: bytes, reason: bytes) -> bytes:
+        """A delivery of a new job fails; its ID."""
+        self.node.add_job(self.client, AddRequest(queue, b"x"))
+        client = self.connect(b"127.0.0.1:5002")
+        self.node.get_jobs(client, [queue], 1, 0, True, True)
+        (job,) = [job for job in self.node.jobs.table.values() if job.queue == queue]
+        self.node.enqueue([job.id], True, BY_POLICY, reason)
+        return job.id
+
+    def test_rows(self) -> None:
+        """A row has the name of the queue, how often jobs failed and how often without a word,
+        since when in unix milliseconds, the reason, the job and its attempts, and the client."""
+        first = self.fail_delivery(b"a", b"no such table")
+        second = self.fail_delivery(b"b", b"")
+        self.node.state.troubles.given_back(b"a", b"ann")
+        since_ms = UNIX_S * 1000 + 183
+        rows = {
+            b"a": [b"a", 1, 0, since_ms, b"no such table", first, 1, b"ann"],
+            b"b": [b"b", 1, 0, since_ms, b"", second, 1, b""],
+        }
+        found = self.call(troubles_question, b"TROUBLES", b"5")
+        assert isinstance(found, list)
+        self.assertEqual(rows, {row[0]: row for row in found if isinstance(row, list)})
+        found = self.call(troubles_question, b"TROUBLES", b"1")
+        assert isinstance(found, list)
+        self.assertEqual(1, len(found))
+
+    def test_refused(self) -> None:
+        """A question costs its node little."""
+        self.assertEqual([], self.call(troubles_question, b"TROUBLES", b"500"))
+        for count in (b"0", b"-1", b"501"):
+            self.assert_refused(b"ERR syntax error", troubles_question, b"TROUBLES", count)

@@ -24,6 +24,30 @@ class PolicyTests(DeskCase):
         self.assertEqual(1, self.call(qpolicy, b"QPOLICY", b"DEL", b"q"))
         self.assertEqual(2, len(self.control.performed))
 
+    def test_get(self) -> None:
+        """QPOLICY GET says for each setting of a queue its value, and the pattern that it comes
+        from, in the order of the table of settings."""
+        self.call(qpolicy, b"QPOLICY", b"SET", b"q*", b"retry", b"7", b"ttl", b"5")
+        self.call(qpolicy, b"QPOLICY", b"SET", b"qa", b"retry", b"9", b"delay", b"0")
+        expected = [[b"ttl", b"5", b"q*"], [b"retry", b"9", b"qa"], [b"delay", b"0", b"qa"]]
+        self.assertEqual(expected, self.call(qpolicy, b"QPOLICY", b"GET", b"qa"))
+        self.assertEqual([], self.call(qpolicy, b"QPOLICY", b"GET", b"other"))
+
+    def test_number_of_words(self) -> None:
+        """A word too many or too few is refused, and never does half of what was meant."""
+        for words, missing, more in (
+            ([b"SET", b"q", b"ttl", b"5"], 1, []),
+            ([b"LIST"], 0, [b"q", b"x"]),
+            ([b"GET", b"q"], 1, [b"x"]),
+            ([b"DEL", b"q"], 1, []),
+            ([b"REPAIR"], 0, [b"x"]),
+        ):
+            self.assertNotIsInstance(self.call(qpolicy, b"QPOLICY", *words), Error)
+            if missing:
+                self.assertIsInstance(self.call(qpolicy, b"QPOLICY", *words[:-1]), Error, words)
+            if more:
+                self.assertIsInstance(self.call(qpolicy, b"QPOLICY", *words, *more), Error, words)
+
     def test_not_saved(self) -> None:
         """A change that cannot be saved is refused with the reason, and not in force."""
         self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")

@@ -55,6 +55,27 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual(0, self.schedule(b"DEL", b"x"))
         self.assertEqual(2, len(self.control.performed))
 
+    def test_number_of_words(self) -> None:
+        """Each of these takes a name and nothing else, or no name: another number of words is
+        refused, and changes nothing."""
+        self.set()
+        for word in (b"GET", b"PAUSE", b"RESUME", b"SKIP", b"RUN", b"DEL"):
+            for names in ((), (b"s", b"x")):
+                self.assertIsInstance(self.schedule(word, *names), Error, word)
+        for word in (b"LIST", b"REPAIR"):
+            self.assertIsInstance(self.schedule(word, b"s"), Error, word)
+            self.assertNotIsInstance(self.schedule(word), Error)
+        for word in (b"GET", b"PAUSE", b"RESUME", b"SKIP", b"RUN", b"DEL"):
+            self.assertNotIsInstance(self.schedule(word, b"s"), Error)
+
+    def test_paused_and_resumed(self) -> None:
+        """PAUSE and RESUME say whether they changed anything, and SCHEDULE shows it."""
+        self.set()
+        self.assertEqual([1, 0], [self.schedule(b"PAUSE", b"s") for _ in range(2)])
+        self.assertEqual((b"paused", []), (self.shown()[b"state"], self.shown()[b"next"]))
+        self.assertEqual([1, 0], [self.schedule(b"RESUME", b"s") for _ in range(2)])
+        self.assertEqual((b"on", 5), (self.shown()[b"state"], len(self.shown()[b"next"])))  # type: ignore[arg-type]
+
     def test_zone(self) -> None:
         """The zone of a cron expression is kept and used, beside other words; without one it is
         UTC."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.base.values import Status
 from disque_tx.core.queues.queues import PAUSE_OUT
 from disque_tx.messages import events
 from disque_tx.messages.bustypes import GOTJOB
@@ -112,3 +113,15 @@ class CopiesTests(PeerCase):
         self.assertEqual(wait.job.id, self.status(client))
         self.assertEqual(["SETACK"], self.sent_names(B))
         self.assertEqual((ACKED, QUEUED), (first.state, wait.job.state))
+
+    def test_waiting_client(self) -> None:
+        """Whoever waits for the end of such a job learns that it was deleted, not that it is done,
+        although the other holder still has to confirm that."""
+        self.node.policies.set(b"q", b"overflow", b"drop-oldest")
+        self.node.policies.set(b"q", b"max-length", b"1")
+        first = self.replicated(B)
+        client = self.connect()
+        self.node.queue_queries.wait_for_job(client, first.id, 0)
+        self.add(replicate=1)
+        self.assertEqual([Status(b"DELETED")], self.replies(client))
+        self.assertEqual(ACKED, first.state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.core.getting.patterndemand import NEW_AT_ONCE, WAITING_MAX
 from disque_tx.core.queues.index import GLOBS_MAX
-from disque_tx.core.queues.queues import PAUSE_OUT
+from disque_tx.core.queues.queues import IDLE_MS, PAUSE_OUT
 from disque_tx.messages.bus import Gossip, JobsMessage, QueryMessage, QueueSignal
 from disque_tx.messages.bustypes import CAN_MATCH, NEEDJOBS, NEEDMATCH, PONG, YOURJOBS
 from disque_tx.messages.nodes import LEAVING
@@ -145,6 +145,22 @@ class GiveTests(AskingCase):
         self.pass_ms(1)
         self.assertEqual([b"0399"], self.ask(1, words[-1]))
 
+    def test_gone_while_it_waits(self) -> None:
+        """A member that is gone before its turn comes gets nothing, and jobs stay here."""
+        for forgotten in (False, True):
+            self.setUp()
+            for number in range(NEW_AT_ONCE + 10):
+                self.add(b"%04d" % number, replicate=1)
+                self.ask(1, b"+%04d*" % number)
+            left = [number for number in range(NEW_AT_ONCE + 10) if self.length(b"%04d" % number)]
+            self.unlink(B)
+            if forgotten:
+                self.node.membership.remove(self.node.membership.nodes[B])
+            self.pass_ms(1)
+            self.pass_ms(1_000)
+            here = [number for number in range(NEW_AT_ONCE + 10) if self.length(b"%04d" % number)]
+            self.assertEqual((10, left), (len(left), here))
+
     def test_except(self) -> None:
         """A queue that is excepted keeps its jobs."""
         self.add(b"mail:a", replicate=1)
@@ -178,6 +194,18 @@ class GiveTests(AskingCase):
         self.assertEqual([b"a"], self.ask(5, b"+*"))
         self.assertEqual([b"a"], self.ask(5, b"+*"))
         self.assertEqual([], self.ask(5, b"+*"))
+
+    def test_limit_of_a_queue_that_is_gone(self) -> None:
+        """A queue that was at its limit, and is gone since, costs the one that asks nothing."""
+        self.node.policies.set(b"a", b"concurrency", b"1")
+        jobs = [self.add(b"a", replicate=1) for _ in range(3)]
+        self.assertEqual([b"a"], self.match(b"*", count=5))
+        for emptied in (lambda: self.ask(5, b"+*"), lambda: self.node.delete(jobs)):
+            emptied()
+        self.node.queues.sweep(self.now_ms + IDLE_MS[0], 100)
+        self.assertIsNone(self.node.queues.get(b"a"))
+        self.add(b"b", replicate=1)
+        self.assertEqual([b"b"], self.ask(5, b"+*"))
 
     def test_nonsense(self) -> None:
         """A request that makes no sense, or too much of it, is ignored."""

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.notes import Note
 from disque_tx.errors import LocalError
 from tests.core.bench import MemoryLog, NodeCase, add_request
+
+
+class CountingNote(Note):
+    """What a protocol notes. ``seen``: what it was told about its job."""
+
+    def __init__(self, owner: bytes, text: bytes) -> None:
+        super().__init__(owner, text)
+        self.seen: list[tuple[bytes, str]] = []
+
+    def begins(self, job: Job) -> None:
+        self.seen.append((job.id, "begins"))
+
+    def moved(self, job: Job, was: i64) -> None:
+        self.seen.append((job.id, "moved"))
+
+    def ended(self, job: Job) -> None:
+        self.seen.append((job.id, "ended"))
 
 
 class NotesTests(NodeCase):
@@ -28,6 +47,17 @@ class NotesTests(NodeCase):
         self.node.state.notes.put(job_id, changed)
         self.node.state.notes.record(job_id, changed)
         self.assertEqual({job_id: (b"line", b"2")}, self.log.notes)
+
+    def test_begins(self) -> None:
+        """A note knows its job before it is queued, delayed, or copied to other nodes: a protocol
+        counts it from then on."""
+        for delay_s in (0, 5):
+            request = add_request(delay_s=delay_s)
+            request.note = note = CountingNote(b"line", b"1")
+            client = self.connect()
+            self.node.add_job(client, request)
+            self.assertEqual([(self.status(client), "begins")], note.seen[:1])
+            self.assertEqual(1, [what for _, what in note.seen].count("begins"))
 
     def test_ends_with_the_job(self) -> None:
         """A job that is done leaves nothing behind."""

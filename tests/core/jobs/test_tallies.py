@@ -96,6 +96,14 @@ class TallyTests(NodeCase):
         assert found is not None
         self.assertEqual((1, 0, 0), tuple(found.of(place) for place in (DELAYED, BACKOFF, NOWHERE)))
 
+    def test_empty_again_and_again(self) -> None:
+        """A queue that is empty after every job has one tally, and costs other queues nothing."""
+        tallies = Tallies(Totals())
+        for name in (b"other", *[b"q"] * 3_000):
+            for by in (1, -1):
+                tallies.change(name, IN_FLIGHT, by)
+        self.assertEqual(2, tallies.table.count)
+
     def test_restart(self) -> None:
         """Delays that go on after a restart are counted again."""
         job_id = self.add(delay_s=50)

@@ -189,34 +189,6 @@ class ThreeTests(KeyCase):
             self.cluster.up[asker].serve()
             self.cluster.run(100)
 
-    def test_time_out(self) -> None:
-        """A client gets an error when its time is over, and no job is left behind."""
-        self.cluster.lost = {KEY_ANSWER}
-        asker = next(n for n in (A, B, C) if n not in self.keepers())
-        client = self.begin_add(asker, timeout_ms=500)
-        self.cluster.run(600)
-        self.assertTrue(self.error(client).startswith(b"NOREPL Timeout"))
-        self.cluster.lost = set()
-        self.cluster.run(100)
-        self.assertEqual(1, self.add(asker)[1])
-
-    def test_too_few_nodes(self) -> None:
-        """A job that cannot have its copies leaves its key free on all nodes."""
-        client = self.begin_add(A, replicate=5, retry_s=60)
-        self.cluster.run(100)
-        self.assertTrue(self.error(client).startswith(b"NOREPL"))
-        self.cluster.run(100)
-        self.assertEqual([0, 0, 0], [len(node.keys) for node in self.cluster.up.values()])
-
-    def test_client_goes(self) -> None:
-        """A client that goes away while it waits leaves neither a job nor a key."""
-        asker = next(n for n in (A, B, C) if n not in self.keepers())
-        client = self.begin_add(asker)
-        self.cluster.up[asker].client_gone(client)
-        self.cluster.run(200)
-        self.assertEqual([0, 0, 0], [len(node.keys) for node in self.cluster.up.values()])
-        self.assertEqual(0, len(self.cluster.up[asker].jobs))
-
 
 class PartitionTests(KeyCase):
     """A partition, and its end."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.keys.done import DONE_BYTES, DONE_MAX, DoneJobs
+from disque_tx.messages.bustypes import KEY_COPY
+from disque_tx.messages.keys import ENDED, KeyMessage
 from disque_tx.messages.records import KeyEntry
 from tests.core.unique.keybench import A, B, C, D, KeyCase, KeyCluster
 
@@ -222,6 +224,45 @@ class StartTests(KeyCase):
         client = self.begin_add(A, replicate=1)
         self.cluster.run(6_000)
         self.assertEqual(1, self.reply(client)[1])  # type: ignore[index]
+
+
+class OtherOpinionTests(KeyCase):
+    """A node that believes that another job has the key, with FOR."""
+
+    def test_corrected(self) -> None:
+        """It learns which job was first, also when both are done: so all nodes give producers the
+        same answer, whichever of them they ask first."""
+        job_id, _ = self.add(A, for_s=600, replicate=1)
+        self.cluster.up[A].acknowledge([job_id])
+        self.cluster.run(100)
+        keeper = self.keepers()[0]
+        other, maker = [node_id for node_id in self.members if node_id != keeper]
+        reservations = self.cluster.up[other].keys.reservations
+        born_ms = int(reservations.by_key[b"k"].born_ms) + 1
+        later = self.cluster.ids.next_id(maker, 600, 60)
+        entry = KeyEntry(b"k", later, ENDED, 600_000, 600_000, born_ms)
+        reservations.clear()
+        for sender, receiver in ((keeper, other), (other, keeper)):
+            message = KeyMessage(KEY_COPY, 0, 0, [entry])
+            self.cluster.up[sender].state.peers.send(receiver, message)
+            self.cluster.settle()
+        self.assertEqual(job_id, reservations.by_key[b"k"].job_id)
+        for node_id in self.members:
+            self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
+
+    def test_job_is_here(self) -> None:
+        """Whoever believes that a job is done does not end its key while this node holds the
+        job."""
+        keeper, other = self.keepers()
+        job_id, _ = self.add(keeper, for_s=1, replicate=1)
+        for node_id in (keeper, other):
+            done = KeyEntry(b"k", job_id, ENDED, 600_000, 1_000, 0)
+            message = KeyMessage(KEY_COPY, 0, 0, [done])
+            sender = next(one for one in self.members if one != node_id)
+            self.cluster.up[sender].state.peers.send(node_id, message)
+        self.cluster.run(3_000)
+        for node_id in self.members:
+            self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
 
 
 class DoneJobsTests(KeyCase):

@@ -11,7 +11,7 @@ from disque_tx.engine.interfaces import IFiles
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.machine.files import RealFiles
 from disque_tx.services.machine.memoryfiles import MemoryFiles
-from tests.engine.aof.bench import PATH, Bench, settings
+from tests.engine.aof.bench import PATH, WALL_US, Bench, settings
 
 
 class TwoNodesTests(SynchronousTestCase):
@@ -152,6 +152,9 @@ class NoNameTests(SynchronousTestCase):
         self.noticed(bench)
         (found,) = [path for path in self.files.paths() if ".found-" in path]
         self.assertEqual(b"the log of a stranger", self.files.content(found))
+        began_s, ended_s = WALL_US // 1_000_000, bench.wall_us // 1_000_000
+        found_s = int(found.removeprefix(f"{PATH}.found-"))
+        self.assertTrue(began_s <= found_s <= ended_s, found)
 
     def test_taken(self) -> None:
         """Another node uses the name: its file is left alone, and this node confirms nothing."""

@@ -336,35 +336,3 @@ class LifeTests(BusCase):
         server = socket.create_server(("127.0.0.1", self.settings.cluster_bus_port))
         with server, self.assertRaisesRegex(ConfigError, "'cluster-bus-port'"):
             self.bus.open()
-
-    def test_stop(self) -> None:
-        """Everything is closed, pending work is cancelled, and nothing is left."""
-        self.start()
-        entry, other = self.called()
-        caller = self.call()
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            second = self.entry(server.getsockname()[1], b"3" * 40)
-            with self.runtime.turn() as node:
-                node.cluster.tick()
-        self.stop()
-        self.assertEqual(
-            ([PING, -1], [-1]), (self.received_types(other), self.received_types(caller))
-        )
-        self.assertEqual((None, False), (entry.link, second.connecting))
-        self.runtime.stop()
-        self.assertEqual([], self.reactor.getDelayedCalls())
-        self.assertEqual(([self.hub], []), (self.reactor.getReaders(), self.reactor.getWriters()))
-
-    def test_stop_does_not_wait_for_ever(self) -> None:
-        """A peer that does not read cannot keep this node from stopping."""
-        self.start()
-        entry, _other = self.called()
-        link = entry.link
-        assert link is not None
-        for _ in range(30):
-            with self.runtime.turn():
-                link.sink.send(long(300_000))
-        stopped = self.bus.stopService()
-        self.assertNoResult(stopped)
-        self.settle(3_000)
-        self.successResultOf(stopped)

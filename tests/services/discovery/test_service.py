@@ -164,6 +164,19 @@ class LookupTests(ServiceCase):
         self.start()
         self.assertIn("longer than 1048576 bytes", self.discovery.errors()[0])
 
+    def test_longest_file(self) -> None:
+        """A list of just the length that is allowed is read, and one byte more is refused."""
+        path = Path(self.mktemp()).absolute()
+        text = "a:1\n" + "# padding\n" * 200_000
+        path.write_text(text[:1_048_576])
+        self.begin(f"file:{path}")
+        self.names.known["a"] = ["10.0.0.2"]
+        self.start()
+        self.assertEqual([(b"10.0.0.2", 1, 0)], self.listed(f"file:{path}"))
+        path.write_text(text[:1_048_577])
+        self.reactor.advance(1)
+        self.assertIn("longer than 1048576 bytes", self.discovery.errors()[0])
+
     def test_servers(self) -> None:
         """The configuration may name the name servers."""
         self.settings.cluster_discovery_nameservers = ["127.0.0.1:5353", "[::1]"]

@@ -44,6 +44,23 @@ class AppliedTests(NodeCase):
         self.assertEqual(b"192.0.2.1", self.node.membership.announced_ip)
         self.assertEqual((b"192.0.2.1", 8000, 8001), (myself.ip, myself.port, myself.bus_port))
 
+    def test_lost_nodes(self) -> None:
+        """When nodes are lost and forgotten, and what becomes of jobs then, is as it was set, at
+        the start and later."""
+        settings, node = self.settings, self.node
+        for number in (3, 5):
+            settings.replicate_again_after = 100 + number
+            settings.replicate_again_rate = 200 + number
+            settings.cluster_forget_after = 300 + number
+            settings.cluster_discovery_interval = 400 + number
+            settings.leaving_evacuates = number == 5
+            apply_all(settings, self.server, self.log)
+            self.assertEqual((100 + number) * 1_000, node.healing.nodes.after_ms)
+            self.assertEqual(200 + number, node.healing.rate)
+            self.assertEqual((300 + number) * 1_000, node.cluster.forgetting.after_ms)
+            self.assertEqual((400 + number) * 1_000, node.cluster.discovery.interval_ms)
+            self.assertEqual(number == 5, node.evacuation.automatic)
+
     def test_cluster_name(self) -> None:
         """The name of the cluster marks what is sent to strangers; the password does with discovery
         only, where it counts also when it is changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from errno import ENOSPC
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -105,6 +106,16 @@ class HistoryFileTests(SynchronousTestCase):
             self.files.put(_PATH, render([], [(b"", 0, rings)]))
             self.start()
             self.assertIn("can't be used", self.log.lines.pop())
+
+    def test_order_of_points(self) -> None:
+        """Points in order are taken, whatever the numbers of their steps, and others are refused:
+        charts would run backwards."""
+        before, after = struct.pack("<12H", 2, 65_535, *[0] * 10), struct.pack("<12H", 3, *[0] * 11)
+        for ring, refused in ((before + after, 0), (after + before, 1), (after + after, 1)):
+            self.files.put(_PATH, render([], [(b"", 0, [ring, b"", b""])]))
+            del self.log.lines[:]
+            self.start()
+            self.assertEqual(refused, len(self.log.lines), self.log.lines)
 
     def test_bounded(self) -> None:
         """However much clients change, the list holds the last thousand actions."""

@@ -75,6 +75,9 @@ class PortTests(SynchronousTestCase):
         for changes, message in refused:
             with self.assertRaisesRegex(ConfigError, message):
                 check(settings(**changes), 4)
+        for highest, text in ((1, "^1 process: "), (2, "^2 processes: ")):
+            with self.assertRaisesRegex(ConfigError, text):
+                check(settings(port=0), highest)
         check(settings(port=55_531), 4)
         check(settings(process_port=7800), 4)
 

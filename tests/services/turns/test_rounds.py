@@ -78,6 +78,37 @@ class DeadlineTests(Driven, test_runtime.DeadlineTests):
         self.assertEqual([now_ms + 700], late.woken_ms)
 
 
+class WaitTests(Driven):
+    """How long a reactor that has nothing to do waits for sockets."""
+
+    def waits(self, timeout_ms: int, *due_in_ms: int) -> list[float]:
+        """The seconds of each wait, which passes without any input."""
+        found: list[float] = []
+
+        def poll(wait_s: float, _events: int) -> list[tuple[int, int]]:
+            found.append(wait_s)
+            self.reactor.rightNow += max(wait_s, 0.0)
+            rounds.interrupted = len(found) == len(due_in_ms) + 1
+            return []
+
+        with self.runtime.turn() as node:
+            alarms = [test_runtime.Alarm(node, node.now_ms + ms) for ms in due_in_ms]
+        self.runtime.turns.deadlines[:] = alarms
+        rounds = self.runtime.rounds
+        rounds.open(poll, lambda _fd, _event: None)
+        rounds.run(timeout_ms)
+        return found
+
+    def test_until_due(self) -> None:
+        """A wait ends when the next thing is due, so that jobs are delivered on time; without
+        anything due it ends with the time of the reactor, or with input alone."""
+        self.assertEqual([-1.0], self.waits(-1))
+        self.assertEqual([0.5], self.waits(500))
+        self.assertEqual([5.0, 2.0, -1.0], self.waits(-1, 7_000, 5_000))
+        self.assertEqual([5.0, 2.0, 3.0], self.waits(10_000, 7_000, 5_000))
+        self.assertEqual([2.0], self.waits(2_000, 5_000))
+
+
 class FaultTests(Driven, test_runtime.FaultTests):
     """Internal errors."""
 

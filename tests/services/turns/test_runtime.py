@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, cast
 
+from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -17,6 +18,7 @@ from disque_tx.services.turns.interfaces import IClock, ITurn
 from disque_tx.services.turns.pump import Session
 from disque_tx.services.turns.runtime import Runtime, SystemClock
 from disque_tx.wire.events.records import EventRecorder
+from tests.commands.desk import UNIX_S
 from tests.services.doubles import StillLog
 from tests.services.nodebench import FIRST_ID, NodeCase, drive
 
@@ -87,6 +89,19 @@ class Alarm:
             self.woken_ms.append(now_ms)
 
 
+class SlowAlarm(Alarm):
+    """One that takes a quarter of a second."""
+
+    def __init__(self, node: Node, due_ms: int, reactor: MemoryReactorClock) -> None:
+        super().__init__(node, due_ms)
+        self._reactor = reactor
+
+    def run_due(self) -> None:
+        if 0 <= self.due_ms <= self.node.now_ms:
+            self._reactor.rightNow += 0.25
+        super().run_due()
+
+
 class DeadlineTests(NodeCase):
     """Parts of the node with deadlines of their own."""
 
@@ -104,6 +119,19 @@ class DeadlineTests(NodeCase):
         self.assertEqual(([now_ms + 700], []), (late.woken_ms, never.woken_ms))
         self.reactor.advance(5)
         self.assertEqual(b":1\r\n", self.turn(b"QLEN q"))
+
+    def test_slow(self) -> None:
+        """What was due and took long is a sample of LATENCY, with the second in which it began."""
+        self.server.latency.threshold_ms = 100
+        now_ms = self.node.now_ms
+        slow = SlowAlarm(self.node, now_ms + 3_000, self.reactor)
+        quick = Alarm(self.node, now_ms + 5_000)
+        self.runtime.turns.deadlines += [slow, quick]
+        self.turn(b"PING")
+        self.reactor.pump([3.0, 3.0])
+        self.assertEqual(([now_ms + 3_000], 1), (slow.woken_ms, len(quick.woken_ms)))
+        (found,) = self.server.latency.series.items()
+        self.assertEqual((b"jobs-processing", [(UNIX_S + 3, 250)]), (found[0], [*found[1].samples]))
 
 
 class TurnTests(NodeCase):

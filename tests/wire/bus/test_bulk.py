@@ -322,6 +322,13 @@ class DamageTests(SynchronousTestCase):
         record = written([(REPLJOB, a_job(1, bytes(BODY_BYTES_MAX)), 1, 0)], False)[152:]
         self.assert_ignored(body_of(RUN.pack(REPLJOB, 0, 0, 1) + record, count=1), "long")
 
+    def test_of_one(self) -> None:
+        """A bulk of a single message counts, whoever made it so."""
+        data = body_of(RUN.pack(GOTJOB, 0, 0, 1) + job_id(1) + bytes(4), count=1)
+        for hot in (False, True):
+            fields, error, received, ignored, _rest = outcome([data], hot)
+            self.assertEqual((1, "", 1, 0), (len(fields), error, received, ignored))
+
     def test_types(self) -> None:
         """Messages of other types are never in a bulk, nor is another bulk."""
         signal = job_id(1) + bytes(4)

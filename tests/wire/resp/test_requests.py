@@ -98,7 +98,20 @@ class MultibulkTests(ParserCase):
     def test_bad_length(self) -> None:
         """A length that is not a strict decimal, negative, or above 512 MiB closes the
         connection."""
-        for length in (b"-1", b"+1", b"01", b"-0", b"", b"x", b"1x", b" 1", b"12345678x"):
+        for length in (
+            b"-1",
+            b"+1",
+            b"01",
+            b"-0",
+            b"",
+            b"x",
+            b"1x",
+            b" 1",
+            b"12345678x",
+            b"4\f",
+            b"12\n",
+            b"4\x0e",
+        ):
             data = b"*1\r\n$%s\r\n" % length
             self.assert_refused("Protocol error: invalid bulk length", data)
         for number in (MAX_BULK + 1, (1 << 63) - 1, 1 << 63, 1 << 64, -(1 << 63), -(1 << 64)):

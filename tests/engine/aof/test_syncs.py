@@ -1,0 +1,35 @@
+"""How often the log was synced, and how long that took, as INFO shows it."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from tests.engine.aof.bench import Bench, settings
+
+
+class SyncTests(SynchronousTestCase):
+    """``aof_syncs`` and ``aof_sync_seconds``; each sync takes a quarter of a second."""
+
+    def shown(self, policy: str) -> list[tuple[str, str]]:
+        """Both fields, after each of two seconds with a new job in each."""
+        clock = count(0, 0.25)
+        monotonic = lambda: float(next(clock))  # noqa: E731
+        bench = Bench(MemoryFiles(), settings(appendfsync=policy), monotonic)
+        self.successResultOf(bench.start())
+        found = []
+        for _ in range(2):
+            bench.turn(bench.add)
+            bench.pass_ms(1_000)
+            found.append((bench.field("aof_syncs"), bench.field("aof_sync_seconds")))
+        bench.aof.reset_statistics()
+        return [*found, (bench.field("aof_syncs"), bench.field("aof_sync_seconds"))]
+
+    def test_sum(self) -> None:
+        """An operator divides the one by the other to see how slow the disk is: both grow with
+        every sync, in a thread or not, and begin anew together."""
+        expected = [("1", "0.250000"), ("2", "0.500000"), ("0", "0.000000")]
+        for policy in ("always", "everysec"):
+            self.assertEqual(expected, self.shown(policy), policy)
