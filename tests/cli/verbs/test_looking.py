@@ -1,4 +1,4 @@
-"""``disque tail``, ``disque watch`` and ``disque --bigqueues``."""
+"""``disque tail`` and ``disque watch``."""
 
 from __future__ import annotations
 
@@ -46,12 +46,3 @@ class LookingTests(VerbCase):
         expected = {"queue": "q", "fraction": 0.4, "note": "page? 40"}
         self.assertEqual((0, expected), (status, {k: v for k, v in report.items() if k != "id"}))
         self.assertTrue(report["id"].startswith("D-"))
-
-    def test_bigqueues(self) -> None:
-        """The longest queues come first, as many as requested; the total counts all of them."""
-        for number in range(1, 6):
-            self.add(f"q{number}", *"x" * number)
-        status, output, error = self.disque("--bigqueues", "-n", 2, "-i", 0.05)
-        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
-        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
-        self.assertIn("5 queues", error)
