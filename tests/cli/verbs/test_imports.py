@@ -6,12 +6,13 @@ import json
 import os
 import pickle
 import zlib
+from contextlib import redirect_stdout
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.verbs.imports.beanstalk import address_of
-from disque_tx.cli.verbs.imports.outcome import SourceFailed
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome, SourceFailed
 from disque_tx.cli.verbs.imports.rqjobs import CannotMove, RQCall, call_of
 
 
@@ -120,3 +121,18 @@ class AddressTests(SynchronousTestCase):
             self.assertEqual(expected, address_of(text))
         for text in ("", ":1", "a:b", "a:0", "a:99999"):
             self.assertRaises(SourceFailed, address_of, text)
+
+
+class OutcomeTests(SynchronousTestCase):
+    """``ImportOutcome``."""
+
+    def test_reader_gone(self) -> None:
+        """The figures count a job that stays even if nobody reads the list, such as ``head``."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        outcome = ImportOutcome(True, lambda count: None)
+        output = os.fdopen(writing, "w", buffering=1)
+        with redirect_stdout(output):
+            self.assertRaises(BrokenPipeError, outcome.leave, "mail", "3 jobs", "reserved", 3)
+        self.assertEqual(3, outcome.left)
+        self.assertRaises(BrokenPipeError, output.close)

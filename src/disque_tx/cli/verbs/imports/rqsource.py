@@ -119,7 +119,7 @@ class RQSource:
     # -- one import at a time ----------------------------------------------------------------
 
     def wait_until_alone(self, sleep: Callable[[float], object] = time.sleep) -> None:
-        """:raises ImportFailed: another import reads from this server."""
+        """:raises SourceFailed: another import reads from this server."""
         for _ in range(int(_NOTICED_S / 0.1)):
             others = [
                 client["addr"]
@@ -221,7 +221,7 @@ class RQImport:
     def run(self, queues: list[str]) -> None:
         """Move what waits in these queues.
 
-        :raises ImportFailed, ClientError: start the import again.
+        :raises SourceFailed, ClientError: start the import again.
         """
         with redis_errors():
             if not self._outcome.dry_run:
