@@ -99,3 +99,16 @@ class PidFileTests(SynchronousTestCase):
         """A pid file that cannot be written is reported, and not removed at the end."""
         self.assertEqual("", self.written(True, "/no/such/folder/pid"))
         self.assertIn("/no/such/folder/pid: No such file", self.log_path.read_text())
+
+
+class RestartTests(SynchronousTestCase):
+    """DEBUG RESTART."""
+
+    def test_same_words(self) -> None:
+        """The new process has the words of the old one, options of the interpreter included."""
+        started: list[tuple[str, list[str]]] = []
+        self.patch(os, "execv", lambda path, words: started.append((path, words)))
+        self.patch(sys, "orig_argv", ["python", "-O", "-m", "disque_tx", "/etc/disque.conf"])
+        server._restart(True, 0)
+        words = [sys.executable, "-O", "-m", "disque_tx", "/etc/disque.conf"]
+        self.assertEqual([(sys.executable, words)], started)
