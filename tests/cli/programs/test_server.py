@@ -13,6 +13,9 @@ from disque_tx import __version__
 from disque_tx.cli.programs import server
 from disque_tx.config.settings import Settings
 from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.node.root import NodeRoot
+from disque_tx.services.processes.parent.parent import Parent
+from tests.services.rootbench import RootCase
 
 
 class CommandLineTests(SynchronousTestCase):
@@ -112,3 +115,27 @@ class RestartTests(SynchronousTestCase):
         server._restart(True, 0)
         words = [sys.executable, "-O", "-m", "disque_tx", "/etc/disque.conf"]
         self.assertEqual([(sys.executable, words)], started)
+
+
+class ProcessesTests(RootCase):
+    """What the process becomes."""
+
+    def root(self, processes: int) -> NodeRoot | Parent:
+        """What is started with so many processes."""
+        made: list[NodeRoot | Parent] = []
+        self.addCleanup(os.chdir, os.getcwd())
+        self.patch(server, "_work", lambda make, *rest: made.append(make(self.reactor).root))
+        server._serve(self.make_settings(processes=processes), defaults=False)
+        self.addCleanup(made[0].stopService)
+        return made[0]
+
+    def test_number(self) -> None:
+        """A daemon of one process is the node itself; one of several is the parent of nodes."""
+        self.assertIsInstance(self.root(1), NodeRoot)
+        self.assertIsInstance(self.root(2), Parent)
+
+    def test_fewer(self) -> None:
+        """The node of a process that is wanted no more is not forgotten: a parent drains it."""
+        (self.folder / "process-1").mkdir()
+        (self.folder / "process-1" / "nodes.conf").write_text("vars\n")
+        self.assertIsInstance(self.root(1), Parent)
