@@ -61,6 +61,18 @@ class ResumeTests(SynchronousTestCase):
         for item in (b"parked", b"lost", b"done"):
             self.assertGreater(self.place(b"HDEL", b"P:moving", item), 0)
 
+    def test_note_last(self) -> None:
+        """A note is deleted when what it says is done: whoever kills this move as well loses
+        nothing that the next one needs."""
+        self.run_to_the_end()
+        back = self.place(b"EVALSHA", GIVE_BACK.sha.encode())
+        self.assertLess(back, self.place(b"HDEL", b"P:moving", b"lost"))
+        before = self.server.requests[: self.place(b"HDEL", b"P:moving", b"parked")]
+        handed_over = [words for _, words in before if words[-1] == JOB_ID.encode()]
+        self.assertEqual(
+            [[b"parked", self.queue.session.encode()]], [w[-3:-1] for w in handed_over]
+        )
+
     def test_before_cleaning(self) -> None:
         """All of that is done before a clean returns items: a worker that got one then would do
         what is parked as a job already."""
