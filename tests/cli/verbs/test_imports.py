@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
 import zlib
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -125,6 +126,26 @@ class AddressTests(SynchronousTestCase):
 
 class OutcomeTests(SynchronousTestCase):
     """``ImportOutcome``."""
+
+    def test_figures(self) -> None:
+        """Every job that was looked at is in the figures: moved, moved perhaps twice, or left with
+        its reason."""
+        seen: list[int] = []
+        outcome = ImportOutcome(False, seen.append)
+        output, error = io.StringIO(), io.StringIO()
+        with redirect_stdout(output), redirect_stderr(error):
+            outcome.add()
+            outcome.add(again=True)
+            outcome.leave("mail", "id-1", "its arguments hold a set")
+            outcome.leave("mail", "3 jobs", "they depend on other jobs", 3)
+            outcome.report()
+        left = "left\tmail\tid-1\tits arguments hold a set\n"
+        left += "left\tmail\t3 jobs\tthey depend on other jobs\n"
+        self.assertEqual(left, output.getvalue())
+        figures, again = error.getvalue().splitlines()
+        self.assertEqual("2 jobs moved, 4 left", figures)
+        self.assertTrue(again.startswith("1 of them"), again)
+        self.assertEqual([1, 1], seen)
 
     def test_reader_gone(self) -> None:
         """The figures count a job that stays even if nobody reads the list, such as ``head``."""
