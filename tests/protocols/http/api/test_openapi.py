@@ -139,7 +139,7 @@ class DescriptionTests(SlicedCase):
             ]
             if not path.startswith("/healthz/"):
                 cases.append((421, route.method, path, {"Host": "evil.example"}))
-            if route.changes:
+            if not route.public:
                 cases.append((403, route.method, path, {"Origin": "http://evil.example"}))
             for status, method, target, headers in cases:
                 answer = self.http(method, target, body, **headers)
@@ -207,6 +207,19 @@ class DescriptionTests(SlicedCase):
             if route.changes:
                 answer = self.http(route.method, path, Authorization="Bearer look")
                 self.problem(403, "NOPERM", answer)
+
+    def test_guesses(self) -> None:
+        """Wrong passwords are refused, and after some of them every password is."""
+        paths = [(route, self.path_of(route)) for route in self.routes if not route.open]
+        self.settings.requirepass = b"secret"
+        for route, path in paths:
+            answer = self.http(route.method, path, Authorization="Bearer guess")
+            self.assertIn(answer.status, (401, 429))
+            self.described(route, answer)
+        for path in ("/api/v1/session", "/api/v1/info"):
+            answer = self.http("GET", path, Authorization="Bearer secret")
+            self.problem(429, "TRYLATER", answer)
+            self.described(next(one for one in self.routes if one.path == path), answer)
 
     def test_large(self) -> None:
         """Every path refuses a body that is too large."""
