@@ -23,10 +23,12 @@ class HistoryTests(HttpCase):
         self.record = Record(b"q")
         self.history.records.put(self.record)
 
-    def put(self, ago_s: int, added: int, queued: int = 0, wait_ms: int = 0) -> None:
-        """A sample of a step that began so long ago, of the queue ``q`` and of all."""
+    def put(self, ago_s: int, added: int, queued: int = 0, *waits_ms: int) -> None:
+        """A sample of a step that began so long ago, of the queue ``q`` and of all. ``waits_ms``:
+        of jobs that were delivered."""
         waits = Histogram()
-        waits.add(wait_ms)
+        for wait_ms in waits_ms or (0,):
+            waits.add(wait_ms)
         for record in (self.record, self.history.node):
             levels = [queued, 0, 0, 0]
             record.put((_NOW_S - ago_s) // 10, [added, 1, 0, 0, *waits.counts()], levels)
@@ -76,9 +78,17 @@ class HistoryTests(HttpCase):
 
     def test_waits(self) -> None:
         """Waits are those of the jobs that were delivered in the step."""
-        self.put(40, added=1, wait_ms=30_000)
+        self.put(40, 1, 0, 30_000)
         samples = self.samples()
         self.assertTrue(10_000 < samples["wait_p50_ms"][0] <= 30_000, samples["wait_p50_ms"])
+
+    def test_longest_waits(self) -> None:
+        """One job that waited for long among many is seen, and does not hide that the others did
+        not."""
+        self.put(40, 1, 0, 30_000, *[10] * 9)
+        samples = self.samples()
+        self.assertLess(samples["wait_p50_ms"][0], 100)
+        self.assertGreater(samples["wait_p99_ms"][0], 10_000)
 
     def test_kept_for_a_moment(self) -> None:
         """Ten consoles ask the nodes little more than one does."""
