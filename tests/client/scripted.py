@@ -53,8 +53,8 @@ def job(job_id: str = JOB_ID, body: bytes = b"body", queue: str = "q") -> bytes:
 class ScriptedNode:
     """A node on a port of its own. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command → replies, in order, the last one repeatedly. ``requests``: all requests
-    except HELLO. ``priorities``: by node ID, as listed by HELLO.
+    ``answers``: command, or its first two words → replies, in order, the last one repeatedly.
+    ``requests``: all requests except HELLO. ``priorities``: by node ID, as listed by HELLO.
     """
 
     def __init__(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> None:
@@ -131,7 +131,8 @@ class ScriptedNode:
         name = words[0].decode()
         if name != "HELLO":
             self.requests.append(words)
-        reply = self._reply(name)
+        both = b" ".join(words[:2]).decode("latin-1")
+        reply = self._reply(both if both in self.answers else name)
         if reply == HANG_UP:
             sock.shutdown(socket.SHUT_RDWR)
         elif reply == DIE:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
+
 from tests.cli.livenode import LiveNode, VerbCase
+from tests.client.scripted import ScriptedNode
+from tests.commands.desk import ME
 
 
 class ClusterTests(VerbCase):
@@ -32,6 +37,29 @@ class ClusterTests(VerbCase):
         self.addCleanup(other.stop)
         unknown = [["unknown to some", "0/0"]] * 2
         self.assertEqual(unknown, self.info(self.node.address, other.address))
+
+    def test_info_for_programs(self) -> None:
+        """Programs get whole IDs and numbers, as JSON or CSV, and a row of each node that does not
+        answer, with the reason."""
+        self.add("q", "a", "b")
+        gone = ScriptedNode()
+        gone.close()
+        addresses = sorted((self.node.address, gone.address))
+        words = ("cluster", "info", *addresses)
+        status, output, _ = self.disque(*words, "--json")
+        found, missing = json.loads(output)
+        self.assertEqual((1, self.node.address), (status, found["node"]))
+        self.assertEqual((ME.decode(), ["ok"]), (found["id"], found["state"]))
+        self.assertEqual((2, 1, 0), (found["jobs"], found["queues"], found["others"]))
+        self.assertEqual((gone.address, ["unreachable"]), (missing["node"], missing["state"]))
+        self.assertIn("refused", missing["why"])
+        status, output, _ = self.disque(*words, "--csv")
+        rows = list(csv.DictReader(output.splitlines()))
+        self.assertEqual(1, status)
+        self.assertEqual(["ok", "unreachable"], [row["state"] for row in rows])
+        self.assertEqual([ME.decode(), ""], [row["id"] for row in rows])
+        self.assertEqual(["2", ""], [row["jobs"] for row in rows])
+        self.assertEqual(missing["why"], rows[1]["why"])
 
     def info(self, *addresses: str) -> list[list[str]]:
         """The state of each node, and how many links it has."""

@@ -1,8 +1,12 @@
-"""``disque --bigqueues``: how the longest queues of a node are found."""
+"""``disque --bigqueues``: how the longest queues of a node are found, and what is shown of them."""
 
 from __future__ import annotations
 
+import csv
+import json
+
 from disque_tx.cli.modes.bigqueues import survey
+from tests.cli.livenode import VerbCase
 from tests.client.blocking.test_session import SessionTestCase
 from tests.client.scripted import ScriptedNode, array, bulk
 
@@ -39,3 +43,31 @@ class SurveyTests(SessionTestCase):
         found = survey(self.client(node), 2, 3, seen.append)
         self.assertEqual((3, [(5, "b"), (3, "c")]), (found.queues, found.longest))
         self.assertEqual([1, 1, 1], seen)
+
+
+class CommandTests(VerbCase):
+    """The program, on a node."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for number in range(1, 6):
+            self.add(f"q{number}", *"x" * number)
+
+    def test_table(self) -> None:
+        """The longest queues come first, as many as requested; the total counts all of them."""
+        status, output, error = self.disque("--bigqueues", "-n", 2, "-i", 0)
+        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
+        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
+        self.assertEqual(f"{self.node.address}: 5 queues\n", error)
+
+    def test_forms(self) -> None:
+        """Programs get the same rows as JSON and CSV, each with its node."""
+        expected = [(self.node.address, f"q{number}", number) for number in (5, 4, 3)]
+        _, output, _ = self.disque("--json", "--bigqueues", "-n", 3, "-i", 0)
+        rows = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual(expected, [(row["node"], row["queue"], row["length"]) for row in rows])
+        _, output, _ = self.disque("--csv", "--bigqueues", "-n", 3, "-i", 0)
+        lines = list(csv.DictReader(output.splitlines()))
+        self.assertEqual(
+            expected, [(row["node"], row["queue"], int(row["length"])) for row in lines]
+        )

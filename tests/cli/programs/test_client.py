@@ -271,6 +271,20 @@ class StatTests(SynchronousTestCase):
         self.assertEqual(1, main(["-p", str(server.port), "--stat"]))
 
 
+class LostTests(SynchronousTestCase):
+    """A server that ends the connection."""
+
+    def test_status(self) -> None:
+        """A script sees by the status that there was no reply, and people see why."""
+        server = ScriptedServer(CLOSE)
+        self.addCleanup(server.stop)
+        error = io.StringIO()
+        self.patch(sys, "stderr", error)
+        self.assertEqual(1, main(["-p", str(server.port), "PING"]))
+        self.assertTrue(error.getvalue().startswith("Error: Server closed the connection\n"))
+        self.assertIn("try with --tls", error.getvalue())
+
+
 class StyleTests(SynchronousTestCase):
     """Colours, and the form of replies."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.programs.demo import introduction, progress_line
+from disque_tx.cli.programs.demo import DemoCounts, introduction, progress_line
 
 
 class IntroductionTests(SynchronousTestCase):
@@ -24,7 +24,10 @@ class ProgressTests(SynchronousTestCase):
 
     def test_rate(self) -> None:
         """The rate is the average since the start, and is not shown in the first moment."""
-        self.assertNotIn("jobs/s", progress_line(245, 245, 0.002))
-        self.assertTrue(
-            progress_line(6100, 6000, 2.0).endswith("6100 added      6000 done      3000 jobs/s")
-        )
+        counts = DemoCounts()
+        counts.added = counts.done = 245
+        self.assertNotIn("jobs/s", progress_line(counts, 0.002))
+        counts.added, counts.done = 6100, 6000
+        line = progress_line(counts, 2.0)
+        self.assertTrue(line.endswith("6100 added      6000 done      3000 jobs/s"), line)
+        self.assertIn(f"[{'#' * 10}{' ' * 20}]", line)

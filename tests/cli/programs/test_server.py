@@ -13,6 +13,9 @@ from disque_tx import __version__
 from disque_tx.cli.programs import server
 from disque_tx.config.settings import Settings
 from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.node.root import NodeRoot
+from disque_tx.services.processes.parent.parent import Parent
+from tests.services.rootbench import RootCase
 
 
 class CommandLineTests(SynchronousTestCase):
@@ -99,3 +102,40 @@ class PidFileTests(SynchronousTestCase):
         """A pid file that cannot be written is reported, and not removed at the end."""
         self.assertEqual("", self.written(True, "/no/such/folder/pid"))
         self.assertIn("/no/such/folder/pid: No such file", self.log_path.read_text())
+
+
+class RestartTests(SynchronousTestCase):
+    """DEBUG RESTART."""
+
+    def test_same_words(self) -> None:
+        """The new process has the words of the old one, options of the interpreter included."""
+        started: list[tuple[str, list[str]]] = []
+        self.patch(os, "execv", lambda path, words: started.append((path, words)))
+        self.patch(sys, "orig_argv", ["python", "-O", "-m", "disque_tx", "/etc/disque.conf"])
+        server._restart(True, 0)
+        words = [sys.executable, "-O", "-m", "disque_tx", "/etc/disque.conf"]
+        self.assertEqual([(sys.executable, words)], started)
+
+
+class ProcessesTests(RootCase):
+    """What the process becomes."""
+
+    def root(self, processes: int) -> NodeRoot | Parent:
+        """What is started with so many processes."""
+        made: list[NodeRoot | Parent] = []
+        self.addCleanup(os.chdir, os.getcwd())
+        self.patch(server, "_work", lambda make, *rest: made.append(make(self.reactor).root))
+        server._serve(self.make_settings(processes=processes), defaults=False)
+        self.addCleanup(made[0].stopService)
+        return made[0]
+
+    def test_number(self) -> None:
+        """A daemon of one process is the node itself; one of several is the parent of nodes."""
+        self.assertIsInstance(self.root(1), NodeRoot)
+        self.assertIsInstance(self.root(2), Parent)
+
+    def test_fewer(self) -> None:
+        """The node of a process that is wanted no more is not forgotten: a parent drains it."""
+        (self.folder / "process-1").mkdir()
+        (self.folder / "process-1" / "nodes.conf").write_text("vars\n")
+        self.assertIsInstance(self.root(1), Parent)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
 import zlib
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.verbs.imports.beanstalk import address_of
-from disque_tx.cli.verbs.imports.outcome import SourceFailed
+from disque_tx.cli.verbs.imports.outcome import ImportOutcome, SourceFailed
 from disque_tx.cli.verbs.imports.rqjobs import CannotMove, RQCall, call_of
 
 
@@ -120,3 +122,38 @@ class AddressTests(SynchronousTestCase):
             self.assertEqual(expected, address_of(text))
         for text in ("", ":1", "a:b", "a:0", "a:99999"):
             self.assertRaises(SourceFailed, address_of, text)
+
+
+class OutcomeTests(SynchronousTestCase):
+    """``ImportOutcome``."""
+
+    def test_figures(self) -> None:
+        """Every job that was looked at is in the figures: moved, moved perhaps twice, or left with
+        its reason."""
+        seen: list[int] = []
+        outcome = ImportOutcome(False, seen.append)
+        output, error = io.StringIO(), io.StringIO()
+        with redirect_stdout(output), redirect_stderr(error):
+            outcome.add()
+            outcome.add(again=True)
+            outcome.leave("mail", "id-1", "its arguments hold a set")
+            outcome.leave("mail", "3 jobs", "they depend on other jobs", 3)
+            outcome.report()
+        left = "left\tmail\tid-1\tits arguments hold a set\n"
+        left += "left\tmail\t3 jobs\tthey depend on other jobs\n"
+        self.assertEqual(left, output.getvalue())
+        figures, again = error.getvalue().splitlines()
+        self.assertEqual("2 jobs moved, 4 left", figures)
+        self.assertTrue(again.startswith("1 of them"), again)
+        self.assertEqual([1, 1], seen)
+
+    def test_reader_gone(self) -> None:
+        """The figures count a job that stays even if nobody reads the list, such as ``head``."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        outcome = ImportOutcome(True, lambda count: None)
+        output = os.fdopen(writing, "w", buffering=1)
+        with redirect_stdout(output):
+            self.assertRaises(BrokenPipeError, outcome.leave, "mail", "3 jobs", "reserved", 3)
+        self.assertEqual(3, outcome.left)
+        self.assertRaises(BrokenPipeError, output.close)

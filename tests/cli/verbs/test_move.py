@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stderr
 from typing import Any
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import Disque
+from disque_tx.cli.programs.client import main
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher
 from disque_tx.cli.verbs.jobs.move import Move, Pace
 from disque_tx.client import ClientError, OutcomeUnknown, Paused
@@ -83,10 +86,23 @@ class AtMostOnceTests(ScriptedTestCase):
             words = target.requests[0]
             self.assertEqual(b"%d" % retry_s, words[words.index(b"RETRY") + 1])
 
+    def test_done_meanwhile(self) -> None:
+        """Jobs that were acknowledged while they were being moved are skipped, and said to be."""
+        for shown in (b"*-1\r\n", _shown(5, "acked")):
+            source = self.node(SHOW=[shown, _shown(5)], GETJOB=[array(job(), job()), b"*-1\r\n"])
+            for command, answer in (("ACKJOB", b":1\r\n"), ("ADDJOB", ADDED), ("QLEN", b":2\r\n")):
+                source.answer(command, answer)
+            error = io.StringIO()
+            with redirect_stderr(error):
+                status = main(["-p", str(source.port), "move", "q", "q2", "--timeout", "0"])
+            said = "1 jobs moved\n1 were done or lost meanwhile, and skipped\n"
+            self.assertEqual((0, said), (status, error.getvalue()))
+            self.assertEqual(1, source.commands().count("ADDJOB"))
 
-def _shown(retry_s: int) -> bytes:
+
+def _shown(retry_s: int, state: str = "active") -> bytes:
     """A reply to SHOW."""
-    texts = {"id": JOB_ID, "queue": "q", "state": "active", "body": "b"}
+    texts = {"id": JOB_ID, "queue": "q", "state": state, "body": "b"}
     numbers = {"repl": 1, "ttl": 9, "ctime": 1, "delay": 0, "retry": retry_s, "nacks": 0}
     numbers |= {"additional-deliveries": 0, "next-requeue-within": 0, "next-awake-within": 0}
     values = {name: bulk(value) for name, value in texts.items()}

@@ -1,6 +1,8 @@
-"""The jobs that ``disque tail`` has already shown."""
+"""``disque tail``, and the jobs that it has already shown."""
 
 from __future__ import annotations
+
+import json
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.verbs.jobs.tail import Seen
 from disque_tx.client.values import Job
+from tests.cli.livenode import VerbCase
 
 
 def jobs(*ids: str) -> list[Job]:
@@ -37,3 +40,17 @@ class SeenTests(SynchronousTestCase):
         """Within the limit, no job is shown twice and no new one is left out."""
         shown = [job.id for job in Seen(limit=6).new(jobs(*ids))]
         self.assertEqual(list(dict.fromkeys(ids)), shown)
+
+
+class TailTests(VerbCase):
+    """The program, on a node."""
+
+    def test_newest(self) -> None:
+        """``tail`` shows the newest jobs of a queue, the oldest of these first, and escapes bytes
+        that would control the terminal."""
+        self.add("q", "old", "b", b"\x1b[2J\xff\n")
+        status, output, _ = self.disque("tail", "q", "-n", 2)
+        self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
+        _, output, _ = self.disque("--json", "tail", "q", "-n", "1")
+        self.assertEqual({"base64": "G1sySv8K"}, json.loads(output)["body"])
+        self.assertEqual(3, self.length("q"))

@@ -8,6 +8,7 @@ from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.messages.bus import QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS
 from disque_tx.messages.demands import ENTRIES_MAX, DemandMessage
+from disque_tx.messages.nodes import NodeEntry
 from tests.core.bench import add_request
 from tests.core.flowbench import Flow, FlowTestCase
 
@@ -25,6 +26,22 @@ class TellTests(FlowTestCase):
         self.assertEqual([], self.told(1, 0))
         self.flow.run(60_000)
         self.assertEqual(4, len(self.told(1, 0)))
+
+    def test_link_of_the_other(self) -> None:
+        """A node that is new here is told when its own link is up, on which its jobs come."""
+        flow = self.flow
+        flow.disconnect(1, 0)
+        flow.disconnect(0, 1)
+        known, membership = flow.entry(1, 0), flow.nodes[1].membership
+        membership.remove(known)
+        membership.add(NodeEntry(known.id, known.ip, known.port, 0, flow.now_ms))
+        flow.connect(1, 0)
+        flow.tick()
+        self.wait(1)
+        self.assertEqual([], self.told(1, 0))
+        flow.connect(0, 1)
+        flow.tick()
+        self.assertEqual([(b"=q", 1, 1)], self.told(1, 0))
 
     def test_more_clients(self) -> None:
         """A node is told again when twice as many clients wait as it knows of."""

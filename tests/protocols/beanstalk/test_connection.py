@@ -191,6 +191,22 @@ class ReserveTests(BeanstalkCase):
         client.put(b"y")
         self.assertEqual(b"RESERVED 2 1\r\ny\r\n", client.send(b"reserve\r\n"))
 
+    def test_next_deadline(self) -> None:
+        """When the job whose TTR ends first is done or renewed, the next one counts."""
+        client = self.client()
+        for body, ttr_s in ((b"x", 3), (b"y", 5), (b"z", 9)):
+            client.put(body, ttr_s=ttr_s)
+            client.send(b"reserve\r\n")
+        client.send(b"delete 1\r\n")
+        self.pass_s(2.1)
+        self.assertEqual(b"TIMED_OUT\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+        self.pass_s(2)
+        self.assertEqual(b"DEADLINE_SOON\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+        client.send(b"touch 2\r\n")
+        self.assertEqual(b"TIMED_OUT\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+        self.pass_s(4.1)
+        self.assertEqual(b"DEADLINE_SOON\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+
     def test_deadline_while_waiting(self) -> None:
         """A client that waits is woken for it."""
         client = self.client()

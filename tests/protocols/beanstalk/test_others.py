@@ -287,6 +287,14 @@ class StatsTests(BeanstalkCase):
         self.assertEqual([b"1"] * 5, [self.stat(name) for name in names])
         self.assertIn(b"cmdstat_addjob:calls=1", self.turn(b"INFO commandstats"))
 
+    def test_uptime(self) -> None:
+        """The uptime counts whole seconds, as monitors compare it with their own clock."""
+        self.assertEqual(b"0", self.stat(b"uptime"))
+        self.reactor.advance(7_199.5)
+        self.assertEqual(b"7199", self.stat(b"uptime"))
+        self.reactor.advance(1)
+        self.assertEqual(b"7200", self.stat(b"uptime"))
+
 
 class FigureTests(BeanstalkCase):
     """What INFO and the slow log show of these clients."""

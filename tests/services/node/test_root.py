@@ -309,6 +309,11 @@ class StopTests(RootCase):
         self.assertTrue(self.reactor.hasStopped)
         self.assertEqual((1, None), (root.exit_status, root.restart_wanted))
 
+    def test_fault(self) -> None:
+        """Of a fault that ends the node all lines are logged: the last one says what it was."""
+        self.started().fatal(f"Traceback:\n{'x' * 1_000}\nZeroDivisionError")
+        self.assertRegex(self.logged(), r"# Traceback:\n[^\n]* # x+\n[^\n]* # ZeroDivisionError\n")
+
     def test_nodes_file_lost(self) -> None:
         """A node that cannot save its node table stops."""
         root = self.started()

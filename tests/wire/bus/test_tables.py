@@ -13,6 +13,7 @@ from disque_tx.messages.tables import (
     CHANGES_MAX,
     NAME_BYTES_MAX,
     PATTERN_BYTES_MAX,
+    SCHEDULES,
     VALUE_BYTES_MAX,
     Register,
     TableChange,
@@ -98,6 +99,14 @@ class MessageTests(SynchronousTestCase):
             register = Register(words[0], words[1], words[2], 1, ME)
             found = read(encode(signed(TableChange([register]))))
             self.assertEqual(place == -1, found is not None)
+
+    def test_longest_schedule(self) -> None:
+        """A schedule may be as long as the protocol says, and no longer: nodes of all versions take
+        it, or none."""
+        for size in (24_576, 24_577):
+            register = Register(b"nightly", b"definition", bytes(size), 1, ME)
+            found = read(encode(signed(TableChange([register], table=SCHEDULES))))
+            self.assertEqual(size == 24_576, found is not None)
 
     def test_too_many(self) -> None:
         """One message never holds more registers than one turn should take."""

@@ -189,17 +189,17 @@ def _show(counts: DemoCounts) -> None:
         time.sleep(0.1 if live else 1.0)
         # The rate is over the whole time in which these jobs were done.
         passed_s = time.monotonic() - start_s
-        line = progress_line(counts.added, counts.done, passed_s)
+        line = progress_line(counts, passed_s)
         print(f"\r{line}", end="" if live else "\n", flush=True)
     rate = counts.done / passed_s
     print(f"\n{rate:.0f} jobs per second were added, fetched and acknowledged.")
 
 
-def progress_line(added: int, done: int, passed_s: float) -> str:
+def progress_line(counts: DemoCounts, passed_s: float) -> str:
     """The progress after ``passed_s``; without a rate while that would be random."""
     bar = "#" * min(30, int(30 * passed_s / _SECONDS))
-    rate = f"{done / passed_s:8.0f} jobs/s" if passed_s >= _RATE_AFTER_S else ""
-    return f"  [{bar:30}] {added:8} added  {done:8} done  {rate}"
+    rate = f"{counts.done / passed_s:8.0f} jobs/s" if passed_s >= _RATE_AFTER_S else ""
+    return f"  [{bar:30}] {counts.added:8} added  {counts.done:8} done  {rate}"
 
 
 def _produce(port: int, counts: DemoCounts) -> None:

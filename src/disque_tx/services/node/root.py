@@ -295,7 +295,8 @@ class NodeRoot(MultiService, SingleProcess):
 
     def fatal(self, message: str) -> None:
         """The node cannot go on: end in an orderly way."""
-        self.log.warning(message)
+        for line in message.splitlines():
+            self.log.warning(line)
         self.request_stop(1)
 
     def request_stop(self, status: int) -> None:

@@ -27,6 +27,29 @@ class HealthTests(SynchronousTestCase):
         self.assertIn("stands aside", str(error))
         self.assertIn([b"INFO", b"ALL"], server.requests)  # INFO without ALL lacks the field
 
+    def test_memory(self) -> None:
+        """The limit of an original is asked for, if CONFIG was not taken from it; a node that is
+        full and has no other one takes no jobs."""
+        fields = b"loading:0\r\nused_memory:80\r\n"
+        info = b"$%d\r\n%b\r\n" % (len(fields), fields)
+        alone = b"+aa 127.0.0.1:1 myself 0 0 connected\r\n"
+        serves = [b"+PONG\r\n", info, b"+no\r\n", b"-ERR REPLICATE must be at least 1\r\n"]
+        name = b"$9\r\nmaxmemory\r\n"
+        for limit, full in (
+            (b"*2\r\n%b$3\r\n100\r\n" % name, True), (b"*2\r\n%b$3\r\n120\r\n" % name, False),
+            (b"*2\r\n%b$1\r\n0\r\n" % name, False), (b"*0\r\n", False), (b"*-1\r\n", False),
+            (b"-ERR unknown command 'CONFIG'\r\n", False), (b"$2\r\n12\r\n", False),
+        ):  # fmt: skip
+            server = ScriptedServer(*serves, limit, alone)
+            self.addCleanup(server.stop)
+            connection = ServerConnection(server.address, None)
+            self.addCleanup(connection.close)
+            if full:
+                error = self.assertRaises(Unhealthy, examine, connection)
+                self.assertIn("memory is above 75 %", str(error))
+            else:
+                examine(connection)
+
 
 class StatusTests(VerbCase):
     """What a probe sees of ``disque health``."""

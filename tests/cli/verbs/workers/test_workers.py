@@ -39,3 +39,10 @@ class WorkersTests(VerbCase):
             self.assertEqual(
                 (3, 7, ["10.0.0.1"]), (found[-1].idle_s, found[-1].age_s, found[-1].hosts)
             )
+
+    def test_without_times(self) -> None:
+        """A node that does not say how old a connection is, or says nonsense, hides no worker."""
+        name = WorkerStatus("w", 4, 1, ("mail",)).encoded()
+        for times in ("", " age= idle=", " age=-1 idle=\u00b2", " age=soon idle=1.5"):
+            (found,) = connections("n:1", f"id=1 addr=[::1]:5{times} name={name}".encode())
+            self.assertEqual((0, 0, ["[::1]"]), (found.idle_s, found.age_s, found.hosts))

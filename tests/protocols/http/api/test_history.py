@@ -23,10 +23,12 @@ class HistoryTests(HttpCase):
         self.record = Record(b"q")
         self.history.records.put(self.record)
 
-    def put(self, ago_s: int, added: int, queued: int = 0, wait_ms: int = 0) -> None:
-        """A sample of a step that began so long ago, of the queue ``q`` and of all."""
+    def put(self, ago_s: int, added: int, queued: int = 0, *waits_ms: int) -> None:
+        """A sample of a step that began so long ago, of the queue ``q`` and of all. ``waits_ms``:
+        of jobs that were delivered."""
         waits = Histogram()
-        waits.add(wait_ms)
+        for wait_ms in waits_ms or (0,):
+            waits.add(wait_ms)
         for record in (self.record, self.history.node):
             levels = [queued, 0, 0, 0]
             record.put((_NOW_S - ago_s) // 10, [added, 1, 0, 0, *waits.counts()], levels)
@@ -47,7 +49,9 @@ class HistoryTests(HttpCase):
         self.assertEqual(99, len(samples["at_ms"]))
         self.assertEqual((5.0, 10.0), (samples["added"][0], samples["added"][-3]))
         self.assertEqual((7, 3), (samples["queued"][0], samples["queued"][-3]))
-        self.assertEqual({0}, {*samples["added"][1:-3]})
+        for name, column in samples.items():
+            if name != "at_ms":
+                self.assertEqual({0}, {*column[1:-3]}, name)
 
     def test_one_queue(self) -> None:
         """The history of a queue is its own, by both of its addresses, and that of an unknown one
@@ -62,17 +66,29 @@ class HistoryTests(HttpCase):
         """However long the span is, a chart gets no more samples than a screen shows, and jobs per
         second are means over what has passed."""
         self.put(40, added=240)
-        for span, step_s in (("15m", 10), ("1h", 10), ("24h", 240), ("14d", 3_600)):
+        hour_s = 3_600
+        for span, span_s, step_s in (
+            ("15m", hour_s // 4, 10), ("1h", hour_s, 10), ("24h", 24 * hour_s, 240),
+            ("14d", 14 * 24 * hour_s, hour_s),
+        ):  # fmt: skip
             answer = self.http("GET", f"{_PATH}?span={span}").json
-            self.assertEqual(step_s, answer["step_s"])
+            self.assertEqual((span_s, step_s), (answer["span_s"], answer["step_s"]))
             self.assertLessEqual(answer["span_s"] // step_s, 360)
         self.problem(400, "ERR", self.http("GET", f"{_PATH}?span=2y"))
 
     def test_waits(self) -> None:
         """Waits are those of the jobs that were delivered in the step."""
-        self.put(40, added=1, wait_ms=30_000)
+        self.put(40, 1, 0, 30_000)
         samples = self.samples()
         self.assertTrue(10_000 < samples["wait_p50_ms"][0] <= 30_000, samples["wait_p50_ms"])
+
+    def test_longest_waits(self) -> None:
+        """One job that waited for long among many is seen, and does not hide that the others did
+        not."""
+        self.put(40, 1, 0, 30_000, *[10] * 9)
+        samples = self.samples()
+        self.assertLess(samples["wait_p50_ms"][0], 100)
+        self.assertGreater(samples["wait_p99_ms"][0], 10_000)
 
     def test_kept_for_a_moment(self) -> None:
         """Ten consoles ask the nodes little more than one does."""

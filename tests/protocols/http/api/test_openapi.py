@@ -139,7 +139,7 @@ class DescriptionTests(SlicedCase):
             ]
             if not path.startswith("/healthz/"):
                 cases.append((421, route.method, path, {"Host": "evil.example"}))
-            if route.changes:
+            if not route.public:
                 cases.append((403, route.method, path, {"Origin": "http://evil.example"}))
             for status, method, target, headers in cases:
                 answer = self.http(method, target, body, **headers)
@@ -147,6 +147,52 @@ class DescriptionTests(SlicedCase):
                 self.assertIn(status, statuses(route))
                 if method == route.method:
                     self.described(route, answer)
+
+    def test_refused_jobs(self) -> None:
+        """Every path that adds a job says how a node refuses it that is paused, full or leaving."""
+        self.http("PUT", "/api/v1/schedules/nightly", {"every_s": 60, "queue": "q", "body": "x"})
+        self.call(b"ADDJOB", b"from", b"x", b"0")
+        adding = [
+            ("/api/v1/queues/{queue}/jobs", "/api/v1/queues/q/jobs", {"body": "x"}),
+            ("/api/v1/queues/{queue}/move", "/api/v1/queues/from/move", {"to": "q"}),
+            ("/api/v1/schedules/{name}/run", "/api/v1/schedules/nightly/run", None),
+        ]
+        for words, status in (
+            ((b"PAUSE", b"q", b"in"), 409),
+            ((b"CONFIG", b"SET", b"maxmemory", b"1"), 507),
+            ((b"CLUSTER", b"LEAVING", b"yes"), 503),
+        ):
+            self.call(*words)
+            for pattern, path, body in adding:
+                route = next(one for one in self.routes if one.path == pattern)
+                answer = self.slow("POST", path, body)
+                self.assertEqual(status, answer.status, (path, answer.body))
+                self.described(route, answer)
+            self.call(b"PAUSE", b"q", b"none")
+            self.call(b"CONFIG", b"SET", b"maxmemory", b"0")
+
+    def test_not_ready(self) -> None:
+        """A node that is not ready answers no problem, but its reasons, and that is described."""
+        self.call(b"CLUSTER", b"LEAVING", b"yes")
+        route = next(one for one in self.routes if one.path == "/healthz/ready")
+        answer = self.http("GET", route.path)
+        self.assertEqual(503, answer.status)
+        self.assertEqual([], list(deviations(answer.json, self.described(route, answer))))
+
+    def test_fault(self) -> None:
+        """A fault in the node is answered, described for every path, and explained in the log
+        alone."""
+
+        def fail(exchange: object) -> None:
+            raise ZeroDivisionError
+
+        self.factory.routes.add(Route("GET", "/api/v1/fault", fail, "A fault"))
+        answer = self.http("GET", "/api/v1/fault")
+        self.problem(500, "FAULT", answer)
+        self.assertNotIn(b"ZeroDivision", answer.body)
+        self.assertIn("ZeroDivisionError", (self.folder / "log").read_text())
+        for route in self.routes:
+            self.described(route, answer)
 
     def test_passwords(self) -> None:
         """Every path but those of the health asks for the password."""
@@ -161,6 +207,19 @@ class DescriptionTests(SlicedCase):
             if route.changes:
                 answer = self.http(route.method, path, Authorization="Bearer look")
                 self.problem(403, "NOPERM", answer)
+
+    def test_guesses(self) -> None:
+        """Wrong passwords are refused, and after some of them every password is."""
+        paths = [(route, self.path_of(route)) for route in self.routes if not route.open]
+        self.settings.requirepass = b"secret"
+        for route, path in paths:
+            answer = self.http(route.method, path, Authorization="Bearer guess")
+            self.assertIn(answer.status, (401, 429))
+            self.described(route, answer)
+        for path in ("/api/v1/session", "/api/v1/info"):
+            answer = self.http("GET", path, Authorization="Bearer secret")
+            self.problem(429, "TRYLATER", answer)
+            self.described(next(one for one in self.routes if one.path == path), answer)
 
     def test_large(self) -> None:
         """Every path refuses a body that is too large."""

@@ -88,6 +88,16 @@ class ConnectionTests(HttpCase):
         self.reactor.advance(LINGER_S)
         self.assertTrue(transport.disconnected)
 
+    def test_times(self) -> None:
+        """The head may take as long as the reference says, and so may the body."""
+        for data, limit_s in ((b"GET / HT", 10), (request("POST", "/x", b"x" * 100)[:-50], 60)):
+            channel, transport = self.connect()
+            channel.dataReceived(data)
+            self.reactor.advance(limit_s - 0.1)
+            self.assertEqual(b"", transport.value())
+            self.reactor.advance(0.1)
+            self.assertEqual(408, parsed(transport.value())[0].status)
+
     def test_slow_body(self) -> None:
         """The same holds for a body."""
         channel, transport = self.connect()

@@ -27,7 +27,7 @@ class FoundTubeJob:
 def address_of(text: str) -> tuple[str, int]:
     """``host``, ``host:port`` or ``[host]:port``.
 
-    :raises ImportFailed: it is none of these.
+    :raises SourceFailed: it is none of these.
     """
     host, colon, port = text.removeprefix("beanstalk://").rstrip("/").rpartition(":")
     if not colon or (host.startswith("[") and not host.endswith("]")):

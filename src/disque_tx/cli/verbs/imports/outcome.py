@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import click
 
+from disque_tx.client.errors import printable
 from disque_tx.errors import DisqueError
 
 
@@ -34,7 +35,7 @@ class ImportOutcome:
     def leave(self, place: str, what: str, reason: str, count: int = 1) -> None:
         """Jobs stay in ``place``."""
         self.left += count
-        click.echo(f"left\t{place}\t{what}\t{reason}")
+        click.echo("\t".join(("left", *map(printable, (place, what, reason)))))
 
     def report(self) -> None:
         """Print the figures."""

@@ -111,6 +111,10 @@ class RQSource:
         """A key of RQ."""
         return ":".join((self._prefix, *parts))
 
+    def _at(self, *parts: str) -> bytes:
+        """The bytes of a key: names of queues and jobs need not be UTF-8."""
+        return _bytes(self.key(*parts))
+
     @property
     def claims_key(self) -> str:
         """Where jobs are noted while they are moved."""
@@ -119,7 +123,7 @@ class RQSource:
     # -- one import at a time ----------------------------------------------------------------
 
     def wait_until_alone(self, sleep: Callable[[float], object] = time.sleep) -> None:
-        """:raises ImportFailed: another import reads from this server."""
+        """:raises SourceFailed: another import reads from this server."""
         for _ in range(int(_NOTICED_S / 0.1)):
             others = [
                 client["addr"]
@@ -151,17 +155,17 @@ class RQSource:
 
     def counts(self, queue: str) -> int:
         """How many jobs wait or are scheduled."""
-        waiting: int = self._redis.llen(self.key("queue", queue))
-        scheduled: int = self._redis.zcard(self.key("scheduled", queue))
+        waiting: int = self._redis.llen(self._at("queue", queue))
+        scheduled: int = self._redis.zcard(self._at("scheduled", queue))
         return waiting + scheduled
 
     def staying(self, queue: str) -> Iterator[tuple[int, str]]:
         """How many jobs of the queue stay, and why."""
-        taken = self._redis.llen(self.key("queue", queue, "intermediate"))
+        taken = self._redis.llen(self._at("queue", queue, "intermediate"))
         if taken:
             yield taken, "being fetched by workers of RQ"
         for registry, reason in _STAYING.items():
-            count = self._redis.zcard(self.key(registry, queue))
+            count = self._redis.zcard(self._at(registry, queue))
             if count:
                 yield count, reason
 
@@ -169,16 +173,16 @@ class RQSource:
         """IDs from this position on, each with the time it is due."""
         end = start + _READ_AT_ONCE - 1
         if ":scheduled:" in key:
-            found = self._redis.zrange(key, start, end, withscores=True)
+            found = self._redis.zrange(_bytes(key), start, end, withscores=True)
             return [(_text(job_id), float(at_s)) for job_id, at_s in found]
-        return [(_text(job_id), None) for job_id in self._redis.lrange(key, start, end)]
+        return [(_text(job_id), None) for job_id in self._redis.lrange(_bytes(key), start, end)]
 
     def call(self, job_id: str, queue: str) -> RQCall:
         """:raises CannotMove: the job has to stay."""
         with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hgetall(self.key("job", job_id))
-            pipe.pttl(self.key("job", job_id))
-            pipe.exists(self.key("job", job_id, "dependents"))
+            pipe.hgetall(self._at("job", job_id))
+            pipe.pttl(self._at("job", job_id))
+            pipe.exists(self._at("job", job_id, "dependents"))
             fields, ttl_ms, has_dependents = pipe.execute()
         if has_dependents:
             raise CannotMove("other jobs depend on it")
@@ -186,19 +190,21 @@ class RQSource:
 
     def claim(self, job_id: str, note: dict[str, Any]) -> bool:
         """Take it from RQ's workers; whether it was still there."""
-        keys = [note["key"], self.claims_key, self.key("job", job_id, "dependents")]
-        return bool(self._claim(keys=keys, args=[job_id, json.dumps(note)]))
+        queue = _bytes(note["key"])
+        keys: list[bytes | str] = [queue, self.claims_key, self._at("job", job_id, "dependents")]
+        return bool(self._claim(keys=keys, args=[_bytes(job_id), json.dumps(note)]))
 
     def finish(self, job_id: str) -> None:
         """Delete a job from Redis that is stored in Disque."""
-        self._finish(keys=[self.key("job", job_id), self.claims_key], args=[job_id])
+        self._finish(keys=[self._at("job", job_id), self.claims_key], args=[_bytes(job_id)])
 
     def give_back(self, job_id: str, note: dict[str, Any]) -> None:
         """Put a job that is not stored in Disque back to where it was. If Redis does not answer,
         the claim stays for the next import."""
         due = "" if note["at_s"] is None else repr(note["at_s"])
         with suppress(redis.RedisError):
-            self._give_back(keys=[note["key"], self.claims_key], args=[job_id, due])
+            keys: list[bytes | str] = [_bytes(note["key"]), self.claims_key]
+            self._give_back(keys=keys, args=[_bytes(job_id), due])
 
 
 class RQImport:
@@ -221,7 +227,7 @@ class RQImport:
     def run(self, queues: list[str]) -> None:
         """Move what waits in these queues.
 
-        :raises ImportFailed, ClientError: start the import again.
+        :raises SourceFailed, ClientError: start the import again.
         """
         with redis_errors():
             if not self._outcome.dry_run:
@@ -290,3 +296,7 @@ class RQImport:
 
 def _text(name: bytes) -> str:
     return name.decode(errors="surrogateescape")
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")

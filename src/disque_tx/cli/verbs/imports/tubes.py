@@ -50,7 +50,7 @@ class TubeImport:
     def run(self, tubes: list[str]) -> None:
         """Move what is in these tubes.
 
-        :raises ImportFailed, ClientError: start the import again.
+        :raises SourceFailed, ClientError: start the import again.
         """
         for tube in tubes:
             if self._outcome.dry_run:

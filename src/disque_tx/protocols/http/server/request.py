@@ -220,9 +220,10 @@ class Request(TwistedRequest):
         if self._disconnected or self.finished:
             return
         self._host.log.warning(
-            f"A fault in this program at an HTTP request. Please report what follows."
-            f" {failure.getTraceback()}"
+            "A fault in this program at an HTTP request. Please report what follows."
         )
+        for line in failure.getTraceback().splitlines():
+            self._host.log.warning(line)
         if self.startedWriting:
             self.channel.transport.abortConnection()
             return

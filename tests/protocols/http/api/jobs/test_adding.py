@@ -60,6 +60,11 @@ class AddTests(HttpCase):
         self.problem(400, "ERR", both)
         in_query = self.http("POST", f"{_JOBS}?Idempotency-Key=k", {"body": "x"})
         self.problem(400, "ERR", in_query)
+        self.http("POST", _JOBS, {"body": "x"}, Idempotency_Key="k" * 512)
+        self.assertEqual(2, self.call(b"QLEN", b"mail"))
+        long = self.http("POST", _JOBS, {"body": "x"}, Idempotency_Key="k" * 513)
+        self.problem(400, "ERR", long)
+        self.assertEqual("Idempotency-Key has 512 bytes at most.", long.json["detail"])
 
     def test_queue_names(self) -> None:
         """A queue may have any name, slashes and bytes that are not UTF-8 included."""

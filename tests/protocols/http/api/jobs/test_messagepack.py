@@ -69,10 +69,14 @@ class UnpackedTests(SynchronousTestCase):
             (b"\xc4\x02hi", "hi"), (b"\xc5\x00\x01\xff", {"base64": "/w=="}),
             (b"\xc6\x00\x00\x00\x00", ""), (b"\x92\x01\x02", [1, 2]), (b"\xdc\x00\x01\x01", [1]),
             (b"\x80", {}), (b"\x81\x01\xc0", {"1": None}), (b"\xde\x00\x01\xa1a\x90", {"a": []}),
-            (b"\xd4\x05x", "(extension 5, 1 bytes)"),
+            (b"\xdd\x00\x00\x00\x01\x01", [1]), (b"\xdf\x00\x00\x00\x01\x01\x02", {"1": 2}),
+            (b"\xd4\x05x", "(extension 5, 1 bytes)"), (b"\xd5\x05xx", "(extension 5, 2 bytes)"),
+            (b"\xd6\x05" + b"x" * 4, "(extension 5, 4 bytes)"),
+            (b"\xd7\x05" + b"x" * 8, "(extension 5, 8 bytes)"),
             (b"\xd8\xff" + b"x" * 16, "(extension -1, 16 bytes)"),
             (b"\xc7\x03\x01abc", "(extension 1, 3 bytes)"),
             (b"\xc8\x00\x00\x01", "(extension 1, 0 bytes)"),
+            (b"\xc9\x00\x00\x00\x02\x01ab", "(extension 1, 2 bytes)"),
         ):  # fmt: skip
             self.assertEqual(expected, unpacked(data), data)
         self.assertTrue(math.isnan(unpacked(b"\xca\x7f\xc0\x00\x00")))

@@ -66,6 +66,18 @@ class EmptyingTests(SlicedCase):
         self.assertEqual({"count": 2}, self.slow("POST", path, {"to": "fax"}).json)
         self.assertEqual(4, self.call(b"QLEN", b"fax"))
 
+    def test_move_everywhere(self) -> None:
+        """Jobs of all nodes are moved, however many there are; no more than were asked for."""
+        self.add(250)
+        path = f"{_QUEUE}/move?scope=cluster"
+        self.assertEqual({"count": 2}, self.slow("POST", path, {"to": "fax", "count": 2}).json)
+        peeked = self.http("GET", f"{_QUEUE}/peek?count=3").json["jobs"]
+        ids = [job["id"] for job in peeked]
+        self.assertEqual({"count": 3}, self.slow("POST", path, {"to": "fax", "ids": ids}).json)
+        self.assertEqual({"count": 120}, self.slow("POST", path, {"to": "fax", "count": 120}).json)
+        self.assertEqual({"count": 125}, self.slow("POST", path, {"to": "fax"}).json)
+        self.assertEqual((0, 250), (self.call(b"QLEN", b"mail"), self.call(b"QLEN", b"fax")))
+
     def test_move_dead(self) -> None:
         """Dead letters go back to where they came from."""
         dead = Letter(

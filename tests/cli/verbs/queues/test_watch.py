@@ -1,4 +1,4 @@
-"""``disque tail``, ``disque watch`` and ``disque --bigqueues``."""
+"""``disque watch``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,14 @@ import json
 from tests.cli.livenode import VerbCase
 
 
-class LookingTests(VerbCase):
-    """Verbs that only read."""
+class WatchTests(VerbCase):
+    """The figures of queues of one node."""
 
-    def test_tail(self) -> None:
-        """``tail`` shows the newest jobs of a queue, the oldest of these first, and escapes bytes
-        that would control the terminal."""
-        self.add("q", "old", "b", b"\x1b[2J\xff\n")
-        status, output, _ = self.disque("tail", "q", "-n", 2)
-        self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
-        _, output, _ = self.disque("--json", "tail", "q", "-n", "1")
-        self.assertEqual({"base64": "G1sySv8K"}, json.loads(output)["body"])
-        self.assertEqual(3, self.length("q"))
-
-    def test_watch(self) -> None:
+    def test_lines(self) -> None:
         """Programs get one line with tabs per queue and interval."""
         self.add("q", "a", "b")
         self.call("PAUSE", "q", "out")
-        status, output, _ = self.disque("watch", "q", "none", "--count", 2, "-i", 0.05)
+        status, output, _ = self.disque("watch", "q", "none", "--count", 2, "-i", 0.01)
         rows = [line.split("\t")[1:] for line in output.splitlines()]
         shown = ["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"]
         self.assertEqual([*shown, "delayed", "backoff", "in flight", "dead", "loaded"], rows[0])
@@ -33,7 +23,7 @@ class LookingTests(VerbCase):
         self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
         self.assertEqual(["none", "0"], rows[4][:2])
 
-    def test_watch_progress(self) -> None:
+    def test_progress(self) -> None:
         """Who watches a queue sees how far its jobs are; those of other queues do not matter."""
         for queue, fraction in (("q", "0.4"), ("other", "0.5")):
             self.add(queue, "a")
@@ -46,12 +36,3 @@ class LookingTests(VerbCase):
         expected = {"queue": "q", "fraction": 0.4, "note": "page? 40"}
         self.assertEqual((0, expected), (status, {k: v for k, v in report.items() if k != "id"}))
         self.assertTrue(report["id"].startswith("D-"))
-
-    def test_bigqueues(self) -> None:
-        """The longest queues come first, as many as requested; the total counts all of them."""
-        for number in range(1, 6):
-            self.add(f"q{number}", *"x" * number)
-        status, output, error = self.disque("--bigqueues", "-n", 2, "-i", 0.05)
-        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
-        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
-        self.assertIn("5 queues", error)

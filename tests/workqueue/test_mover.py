@@ -1,0 +1,89 @@
+"""A move of items from Redis to Disque, after one that was killed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.workqueue.items import Item, job_body
+from disque_tx.workqueue.mover import Mover
+from disque_tx.workqueue.parking import Parking, parking_options
+from disque_tx.workqueue.queue import WorkQueue
+from disque_tx.workqueue.scripts import ABANDONED, COUNTS, GIVE_BACK, LEASE
+from tests.workqueue.redisdouble import RedisDouble
+from tests.workqueue.test_parking import JOB_ID, OneNode, details
+
+
+class ResumeTests(SynchronousTestCase):
+    """The notes that the killed move has left: of ``parked`` there is a job, of ``lost`` there is
+    none, and ``done`` was handed over already."""
+
+    def setUp(self) -> None:
+        self.server = RedisDouble(self.answer)
+        self.queue = WorkQueue("P", self.server.redis)
+        self.node = OneNode(details(body=job_body(Item("parked", b"data"))))
+        client: Any = self.node
+        parking = Parking(client, lambda address: client, "q", parking_options())
+        self.mover = Mover(self.queue, self.server.redis, parking)
+
+    def answer(self, words: list[bytes]) -> Any:
+        """The replies of a server whose lists are empty."""
+        if words[0] == b"HGETALL":
+            notes = {b"parked": b"?old", b"lost": b"?old", b"done": JOB_ID.encode()}
+            return [word for note in notes.items() for word in note]
+        if words[0] == b"EVALSHA":
+            replies: dict[str, Any] = {LEASE.sha: None, COUNTS.sha: [0, 0], ABANDONED.sha: []}
+            return replies.get(words[1].decode(), 1)
+        return {b"LRANGE": [], b"SCAN": [b"0", []], b"SET": b"OK"}.get(words[0], 1)
+
+    def run_to_the_end(self) -> int:
+        """Run the move; returns how many items it has moved."""
+        running = self.mover.run()
+        self.server.settle()
+        moved: int = self.successResultOf(running)
+        return moved
+
+    def place(self, *beginning: bytes) -> int:
+        """Where the first request is that begins with these words."""
+        requests = [words for _, words in self.server.requests]
+        return next(
+            at for at, words in enumerate(requests) if words[: len(beginning)] == [*beginning]
+        )
+
+    def test_settled(self) -> None:
+        """An item that has a job is moved, one that has none is given back by the session that
+        leased it, and the jobs can be delivered."""
+        self.assertEqual(1, self.run_to_the_end())
+        self.assertEqual([JOB_ID, JOB_ID], self.node.enqueued)
+        back = self.place(b"EVALSHA", GIVE_BACK.sha.encode())
+        self.assertEqual([b"lost", b"old"], self.server.requests[back][1][-2:])
+        for item in (b"parked", b"lost", b"done"):
+            self.assertGreater(self.place(b"HDEL", b"P:moving", item), 0)
+
+    def test_note_last(self) -> None:
+        """A note is deleted when what it says is done: whoever kills this move as well loses
+        nothing that the next one needs."""
+        self.run_to_the_end()
+        back = self.place(b"EVALSHA", GIVE_BACK.sha.encode())
+        self.assertLess(back, self.place(b"HDEL", b"P:moving", b"lost"))
+        before = self.server.requests[: self.place(b"HDEL", b"P:moving", b"parked")]
+        handed_over = [words for _, words in before if words[-1] == JOB_ID.encode()]
+        self.assertEqual(
+            [[b"parked", self.queue.session.encode()]], [w[-3:-1] for w in handed_over]
+        )
+
+    def test_before_cleaning(self) -> None:
+        """All of that is done before a clean returns items: a worker that got one then would do
+        what is parked as a job already."""
+        self.run_to_the_end()
+        cleaned = self.place(b"LRANGE")
+        for item in (b"parked", b"lost", b"done"):
+            self.assertLess(self.place(b"HDEL", b"P:moving", item), cleaned)
+
+    def test_lock(self) -> None:
+        """Only one move runs at a time, and its lock is free when it has ended."""
+        self.run_to_the_end()
+        session = self.queue.session.encode()
+        self.assertEqual(0, self.place(b"SET", b"P:mover", session, b"NX", b"PX"))
+        self.assertEqual([b"P", session], self.server.requests[-1][1][-2:])
