@@ -130,6 +130,26 @@ class SendTests(SynchronousTestCase):
         self.assertEqual(["traceparent"], list(carriers[0]))
         self.assertIn(f"{sent.context.span_id:016x}", carriers[0]["traceparent"])
 
+    def test_attempts(self) -> None:
+        """It lasts until the job is added: an attempt that failed before does not make a failure of
+        it."""
+
+        def add(_: object) -> str:
+            for answered in (False, True):
+                span = self.spans.tracing.begin(_ADD)
+                assert span is not None
+                if answered:
+                    span.answered(_NODE, "D-1")
+                else:
+                    span.failed(ValueError("no"))
+                self.assertEqual([], self.spans.names())
+            return "D-1"
+
+        self.spans.tracing.send("mail", add)
+        sent = self.spans.only("send mail")
+        self.assertEqual("UNSET", sent.status.status_code.name)
+        self.assertEqual("D-1", sent.attributes["messaging.message.id"])
+
     def test_deferred(self) -> None:
         """With a Twisted client it ends when the answer arrives, and the result stays."""
         waiting: Deferred[str] = Deferred()
