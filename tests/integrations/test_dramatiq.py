@@ -127,7 +127,7 @@ class ConsumerTests(FrameworkCase):
 
     def test_enqueue(self) -> None:
         """A message is added with its terms; its delay is rounded up, and not part of its life."""
-        self.broker.enqueue(self.message, delay=1500)
+        self.assertEqual(self.message, self.broker.enqueue(self.message, delay=1500))
         ((command, queue, body, _timeout, *options),) = self.asked()
         self.assertEqual(["ADDJOB", "dramatiq:default"], [command, queue])
         self.assertEqual(self.message.encode().decode(), body)

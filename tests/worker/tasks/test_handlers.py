@@ -1,11 +1,13 @@
-"""How many jobs a handler takes."""
+"""What can do jobs, and how many at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from disque_tx.worker import Context
-from disque_tx.worker.tasks.handlers import Command, batch, process
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.worker import BadHandlers, Context
+from disque_tx.worker.tasks.handlers import Command, batch, handler_of, process
 from tests.worker.handlers import crash
 from tests.worker.memory import WorkerTestCase
 
@@ -13,6 +15,31 @@ from tests.worker.memory import WorkerTestCase
 @batch(3)
 def together(jobs: list[Context]) -> None:
     """Do nothing with three jobs."""
+
+
+class CommandTests(SynchronousTestCase):
+    """Programs that do jobs."""
+
+    def test_words(self) -> None:
+        """A command line in one text, or none, is refused when the program starts, and not at each
+        of its jobs."""
+        wrong: list[Any] = ["convert -", "", [], [3], ["a", None]]
+        for argv in wrong:
+            error = self.assertRaises(BadHandlers, Command, argv)
+            self.assertIn("['true']", str(error))
+        self.assertEqual("convert", handler_of(Command(("convert", "-"))).name)
+
+    def test_batches(self) -> None:
+        """So is a batch that could never be full, or would wait for hours."""
+        for size, wait_s in ((0, 1), (10_001, 1), (2, -1), (2, 3_601)):
+            self.assertRaises(BadHandlers, batch, size, wait_s)
+        for size, wait_s in ((1, 0), (10_000, 3_600)):
+            batch(size, wait_s)
+
+    def test_others(self) -> None:
+        """What cannot do a job is refused, and so is a function that no process can import."""
+        self.assertRaises(BadHandlers, handler_of, 3)
+        self.assertRaises(BadHandlers, process, lambda job: None)
 
 
 class SizeTests(WorkerTestCase):
