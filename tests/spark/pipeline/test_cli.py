@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
 from disque_tx.spark.pipeline.cli import program as cli
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, write
 from tests.spark.pipeline.tables.test_former import FormerCase
@@ -99,6 +101,27 @@ class CommandTests(PipelineCase):
         self.assertRegex(run("vacuum", table, "--keep", 0).output, "^[1-9] files were removed.")
         self.assertIn("nothing to convert", run("convert", table).output)
         self.assertEqual(2, run("forget", table).exit_code)
+
+    def test_left(self) -> None:
+        """Who must forget something is told of each file in which it may still be, and the status
+        shows it: somebody has to look at them."""
+        run_command("ingest", self.logged(), "--into", self.table)
+        (file,) = DeltaLog(self.table).files()
+        name = Path(self.table, file.path)
+        newer = [name.with_name(f"{letter}.parquet") for letter in "ab"]
+        for path in newer:
+            path.write_bytes(name.read_bytes())
+            os.utime(path, (2**32, 2**32))
+        places = [str(path.relative_to(self.table)) for path in newer]
+        done = run_command("forget", self.table, "--queue", "mail")
+        self.assertEqual(1, done.exit_code)
+        first, *lines = done.output.splitlines()
+        self.assertTrue(first.startswith("5 events were deleted, and "), first)
+        begin = "This file is newer, and was left: "
+        self.assertEqual([begin + place for place in places], sorted(lines))
+        done = run_command("forget", self.table, "--queue", "mail", "--json")
+        self.assertEqual(1, done.exit_code)
+        self.assertEqual(places, sorted(json.loads(done.output)["left"]))
 
     def jobs(self, table: str) -> int:
         """How many jobs the audit counts."""
