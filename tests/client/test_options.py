@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -38,6 +40,14 @@ class AddOptionsTests(SynchronousTestCase):
         self.assertEqual((retry_s, 1), (found.retry_s, found.replicate))
         assert found.ttl_s is not None
         self.assertLessEqual(abs(found.ttl_s - ttl_s), 2)
+
+    def test_exact(self) -> None:
+        """Where clocks agree, it is exactly the one that the job was added with."""
+        for ttl_s in (1, 59, 60, 119, 120, 239, 240, 86_400, 86_519, 65_533 * 60 + 59, 2**32 - 1):
+            for age_s in (0, ttl_s // 2, ttl_s - 1):
+                now_s = 1e9 + age_s
+                found = original_options(details(ttl_s, 60, age_s), partial(float, now_s))
+                self.assertEqual(ttl_s, found.ttl_s)
 
     @given(_TTLS, _RETRIES, st.integers(-(10**6), 10**6))
     def test_other_clock(self, ttl_s: int, retry_s: int, off_s: int) -> None:

@@ -94,6 +94,16 @@ class ConsumerTests(FrameworkCase):
         self.assertEqual(["ACKJOB", JOB_ID], acknowledged)
         self.assert_free(consumer)
 
+    def test_damaged_refused(self) -> None:
+        """While it cannot be kept, it is not acknowledged, and comes back after its RETRY; it does
+        not take the place of messages until then."""
+        self.deliver(b"\xff")
+        self.scripted.answer("ADDJOB", _OOM)
+        consumer = self.broker.consume("default", prefetch=1, timeout=1)
+        self.assertRaises(OutOfMemory, next, consumer)
+        self.assertEqual(["ADDJOB"], self.commands())
+        self.assert_free(consumer)
+
     def test_requeue(self) -> None:
         """A message that a worker gives back at its end is not acknowledged, but queued again, when
         no heartbeat can come after that."""
@@ -117,7 +127,7 @@ class ConsumerTests(FrameworkCase):
 
     def test_enqueue(self) -> None:
         """A message is added with its terms; its delay is rounded up, and not part of its life."""
-        self.broker.enqueue(self.message, delay=1500)
+        self.assertEqual(self.message, self.broker.enqueue(self.message, delay=1500))
         ((command, queue, body, _timeout, *options),) = self.asked()
         self.assertEqual(["ADDJOB", "dramatiq:default"], [command, queue])
         self.assertEqual(self.message.encode().decode(), body)

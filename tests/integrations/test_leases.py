@@ -97,6 +97,21 @@ class AnswerTests(LeaseCase):
         self.assertEqual([(100.0, _ONE, ["a"]), (108.0, _ONE, ["a"])], self.nodes.asked)
         self.assertEqual(116.0, self.leases._due[0][0])
 
+    def test_each_in_time(self) -> None:
+        """A job with a short RETRY gets its heartbeat when it is due, whatever other jobs are held
+        that have time."""
+        self.nodes.answers = {"b": 100, "d": 1_000}
+        due_s = {"a": 108.0, "b": 180.0, "c": 108.0, "d": 900.0}
+        self.assertEqual(due_s, self.renewed("b", "a", "c", "d"))
+        self.nodes.asked.clear()
+        for now_s in (107.0, 108.0, 180.0):
+            self.nodes.now_s = now_s
+            self.send_due()
+        self.assertEqual(
+            [(108.0, ["a", "c"]), (180.0, ["a", "b", "c"])],
+            [(at_s, sorted(ids)) for at_s, _, ids in self.nodes.asked if ids],
+        )
+
     def test_no_answer(self) -> None:
         """A heartbeat without an answer is repeated soon, long before RETRY is over."""
         self.nodes.takes_s = 1

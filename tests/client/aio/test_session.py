@@ -231,9 +231,9 @@ class FailoverTests(AsyncTestCase):
         """A reply that the command cannot have is an error, and nothing after it is believed."""
         for reply in (b":1\r\n", b"?what\r\n"):
             node = self.node(ADDJOB=reply)
-            self.assertRaises(
-                BrokenReply, self.run_client, lambda client: client.add_job("q", "b"), node
-            )
+            with self.assertRaises(BrokenReply) as raised:
+                self.run_client(lambda client: client.add_job("q", "b"), node)
+            self.assertIn(f"The answer of {node.address} to ADDJOB is not", str(raised.exception))
 
     def test_interrupted_scan(self) -> None:
         """A listing whose node dies cannot go on at another one."""

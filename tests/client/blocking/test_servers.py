@@ -82,10 +82,12 @@ class PipeTests(NodesTestCase):
             self.connection(self.node()).call(requests.ping())
 
     def test_no_disque(self) -> None:
-        """Malformed replies and replies of the wrong type are errors."""
+        """Malformed replies and replies of the wrong type are errors that name the server."""
         for reply in (b"HTTP/1.1 400\r\n", bulk("text")):
-            with self.assertRaises(BrokenReply):
-                self.connection(self.node(QLEN=reply)).call(requests.queue_length("q"))
+            node = self.node(QLEN=reply)
+            with self.assertRaises(BrokenReply) as raised:
+                self.connection(node).call(requests.queue_length("q"))
+            self.assertIn(f"The answer of {node.address} to QLEN is not", str(raised.exception))
 
 
 class ServersTests(NodesTestCase):

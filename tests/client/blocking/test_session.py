@@ -346,10 +346,9 @@ class RepeatingTests(SessionTestCase):
     def test_broken(self) -> None:
         """A malformed reply, or one of the wrong type, raises an error that names the command."""
         for reply in (b"hello\r\n", b"+text\r\n", array(), b":x\r\n", array(b"-LOADING\r\n")):
-            error = self.assertRaises(
-                BrokenReply, self.client(self.node(QLEN=reply)).queue_length, "q"
-            )
-            self.assertIn("QLEN", str(error))
+            node = self.node(QLEN=reply)
+            error = self.assertRaises(BrokenReply, self.client(node).queue_length, "q")
+            self.assertIn(f"The answer of {node.address} to QLEN is not", str(error))
 
     def test_scan_lost(self) -> None:
         """A scan is not continued on another node, where its cursor is invalid."""

@@ -5,7 +5,27 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.steps.fetching import WAIT_MS_MAX, Wait, whole_ms
-from tests.client.scripted import FakeTime
+from tests.client.blocking.test_session import SessionTestCase
+from tests.client.scripted import JOB_ID, FakeTime, array, job
+
+
+class CountTests(SessionTestCase):
+    """How many jobs are fetched by who does not say it."""
+
+    def test_one(self) -> None:
+        """One job: others would wait for this program while it is busy."""
+        node = self.node(GETJOB=array(job()))
+        client = self.client(node)
+        for taken in (
+            client.take("a"),
+            client.take("a", "b"),
+            client.take_in_order("a"),
+            client.take_in_order("a", "b"),
+        ):
+            self.assertEqual([JOB_ID], [one.id for one in taken])
+        self.assertEqual(1, len(client.get_jobs("a")))
+        counts = [words[words.index(b"COUNT") + 1] for words in node.requests]
+        self.assertEqual(5 * [b"1"], counts)
 
 
 class WaitTests(SynchronousTestCase):

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import AddedOnce, Job, PublicationIncomplete
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions
 from disque_tx.client.requests.adding import add_words
 from disque_tx.client.requests.selection import Selection
@@ -130,6 +131,26 @@ class SendTests(SynchronousTestCase):
         self.assertEqual(["traceparent"], list(carriers[0]))
         self.assertIn(f"{sent.context.span_id:016x}", carriers[0]["traceparent"])
 
+    def test_attempts(self) -> None:
+        """It lasts until the job is added: an attempt that failed before does not make a failure of
+        it."""
+
+        def add(_: object) -> str:
+            for answered in (False, True):
+                span = self.spans.tracing.begin(_ADD)
+                assert span is not None
+                if answered:
+                    span.answered(_NODE, "D-1")
+                else:
+                    span.failed(ValueError("no"))
+                self.assertEqual([], self.spans.names())
+            return "D-1"
+
+        self.spans.tracing.send("mail", add)
+        sent = self.spans.only("send mail")
+        self.assertEqual("UNSET", sent.status.status_code.name)
+        self.assertEqual("D-1", sent.attributes["messaging.message.id"])
+
     def test_deferred(self) -> None:
         """With a Twisted client it ends when the answer arrives, and the result stays."""
         waiting: Deferred[str] = Deferred()
@@ -162,6 +183,25 @@ class SendTests(SynchronousTestCase):
             self.spans.tracing.process("mail", ["D-1"], strange, None).end()
         for span in self.spans.finished():
             self.assertEqual((), tuple(span.links))
+
+
+class ActivationTests(SynchronousTestCase):
+    """Programs say nowhere that they trace: it is enough that OpenTelemetry is installed."""
+
+    def setUp(self) -> None:
+        recording(self)  # skips the test where OpenTelemetry is missing
+        self.patch(tracing, "ACTIVE", None)
+        self.patch(tracing, "_looked", False)
+
+    def test_by_client(self) -> None:
+        """The first client makes spans possible, and later ones make the same."""
+        client = Disque("127.0.0.1:1")
+        self.addCleanup(client.close)
+        first = tracing.ACTIVE
+        self.assertIsNotNone(first)
+        other = Disque("127.0.0.1:1")
+        self.addCleanup(other.close)
+        self.assertIs(first, tracing.ACTIVE)
 
 
 class OffTests(SynchronousTestCase):

@@ -27,10 +27,12 @@ _T = TypeVar("_T")
 
 class Wire:
     """The client's end of a connection. Data is delivered when the network settles.
-    ``unresponsive``: the node sends no more replies here on its own."""
+    ``unresponsive``: the node sends no more replies here on its own. ``no_delay``, ``keep_alive``:
+    as the client has set them."""
 
     def __init__(self, network: Network, node: MemoryNode, protocol: Any) -> None:
         self.writes = 0
+        self.no_delay = self.keep_alive = False
         self.half_closed = self.closed = self.unresponsive = False
         self._network = network
         self._node = node
@@ -39,9 +41,11 @@ class Wire:
 
     def setTcpNoDelay(self, enabled: bool) -> None:
         """Part of Twisted's interface; there is no delay here."""
+        self.no_delay = enabled
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
         """Part of Twisted's interface; no connection is lost unnoticed here."""
+        self.keep_alive = enabled
 
     def write(self, data: bytes) -> None:
         """Part of Twisted's interface."""

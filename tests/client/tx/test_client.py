@@ -215,6 +215,18 @@ class ChannelTests(NetworkTestCase):
         self.assertFalse(self.result(client.unsubscribe("news", "z")))
 
 
+class SocketTests(NetworkTestCase):
+    """Connections over TCP."""
+
+    def test_tuned(self) -> None:
+        """A small request leaves at once, although an earlier one is not answered yet, and a node
+        that vanished is noticed by a client that only waits."""
+        node = self.node(PING=b"+PONG\r\n")
+        self.result(self.client(node).ping())
+        (wire,) = node.wires
+        self.assertEqual((True, True), (wire.no_delay, wire.keep_alive))
+
+
 class PackageTests(NetworkTestCase):
     """The name ``disque_tx.client.DisqueClient``."""
 

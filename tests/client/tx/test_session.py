@@ -407,7 +407,7 @@ class RepeatingTests(NetworkTestCase):
         for reply in (b"hello\r\n", b"+text\r\n", array(), b":x\r\n", array(b"-LOADING\r\n")):
             node = self.node(QLEN=reply)
             error = self.failure(self.client(node).queue_length("q"), BrokenReply)
-            self.assertIn("QLEN", str(error))
+            self.assertIn(f"The answer of {node.address} to QLEN is not", str(error))
             self.network.settle()
             self.assertEqual([], node.wires)
 

@@ -14,19 +14,26 @@ from disque_tx.integrations.celery.bindings import Bindings
 
 
 class _Client:
-    """A client that only adds jobs. ``added``: queue, body and seconds to live of each."""
+    """A client that only adds jobs, as many as it is allowed to. ``added``: queue, body and seconds
+    to live of each."""
 
     def __init__(self) -> None:
         self.added: list[tuple[str, Any, int | None]] = []
+        self._allowed = threading.Semaphore(1)
         self._more = threading.Semaphore(0)
 
     def add_job_with(self, queue: str, body: str, options: AddOptions) -> None:
-        """Note this."""
+        """Note this, when it is allowed."""
+        self._allowed.acquire(timeout=60)
         self.added.append((queue, json.loads(body), options.ttl_s))
         self._more.release()
 
+    def allow(self, count: int) -> None:
+        """Allow so many more jobs."""
+        self._allowed.release(count)
+
     def wait(self, count: int) -> None:
-        """Wait until so many more jobs were added."""
+        """Wait until so many jobs were added."""
         for _ in range(count):
             if not self._more.acquire(timeout=10):
                 raise AssertionError(f"no more jobs were added: {self.added}")
@@ -42,9 +49,13 @@ class PassingTests(SynchronousTestCase):
         bindings = Bindings(client, "c:", None)
         self.addCleanup(bindings.close)
         bindings.add("reply", ("key", None, "queue"), False)
+        client.allow(2)
         client.wait(3)
         bindings.close()
+        # One may have been under way.
+        client.allow(1)
         assert bindings._thread is not None
-        bindings._thread.join()
+        bindings._thread.join(10)
+        self.assertFalse(bindings._thread.is_alive())
         binding = ("c:kombu:bindings:reply", ["key", None, "queue"], 60)
-        self.assertEqual([binding] * 3, client.added[:3])
+        self.assertEqual([binding] * len(client.added), client.added)

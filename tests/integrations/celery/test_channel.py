@@ -102,6 +102,41 @@ class ChannelTests(FrameworkCase):
         self.assert_settled("NACK", JOB_ID)
         self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
 
+    def consumed(self, no_ack: bool) -> Any:
+        """The message that a consumer of its queue gets."""
+        found: list[Any] = []
+        self.deliver(encoded(_MESSAGE))
+        self.channel.basic_consume("q", no_ack, found.append, "tag")
+        self.channel._arrived(self.channel.broker.client.take("q"))
+        self.assertEqual(1, self.channel.deliver())
+        (message,) = found
+        self.assertEqual(b"x", message.body)
+        return message
+
+    def test_consumed(self) -> None:
+        """A consumer gets the messages of its queue, each until it acknowledges it."""
+        message = self.consumed(no_ack=False)
+        self.assertEqual([], self.asked())
+        self.assertFalse(self.channel.qos.can_consume())
+        message.ack()
+        self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
+
+    def test_consumed_at_once(self) -> None:
+        """A consumer that acknowledges nothing gets them too, and they are done then."""
+        self.consumed(no_ack=True)
+        self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
+
+    def test_cancelled(self) -> None:
+        """A consumer that was cancelled gets no more: they go back to their queue."""
+        self.consumed(no_ack=True)
+        self.channel.basic_cancel("tag")
+        self.deliver(encoded(_MESSAGE))
+        self.channel._arrived(self.channel.broker.client.take("q"))
+        self.assertEqual(0, self.channel.deliver())
+        self.assertEqual(["ACKJOB", "NACK"], self.commands())
+
     def test_unwanted(self) -> None:
         """A message of a queue from which nobody consumes any more goes back to it."""
         self.deliver(encoded(_MESSAGE))

@@ -37,6 +37,23 @@ class BackendTests(FrameworkCase):
         queues = [words[1] for words in self.asked()]
         self.assertEqual([f"django:result:{result.id}", "django:default"], queues)
 
+    def test_kept(self) -> None:
+        """The result of a task is kept at least as long as the task itself may wait, with its
+        delay, and for its own time when it is done."""
+        for ttl_s, result_ttl_s, waiting in ((1_000, 50, 1_000), (1_000, 2_000, 2_000)):
+            options: dict[str, Any] = {"nodes": self.scripted.address}
+            options |= {"ttl_s": ttl_s, "result_ttl_s": result_ttl_s}
+            backend = DisqueBackend("default", {"OPTIONS": options, "QUEUES": ["default"]})
+            self.addCleanup(backend.client.close)
+            self.scripted.requests.clear()
+            result = backend.enqueue(sending, ["x"], {})
+            backend.save(result, 70.5)
+            change(result, status=SUCCESSFUL)
+            backend.save(result)
+            about = [words for words in self.asked() if words[1].startswith("django:result:")]
+            kept = [int(words[words.index("TTL") + 1]) for words in about]
+            self.assertEqual([waiting, waiting + 70, result_ttl_s], kept)
+
     def test_record(self) -> None:
         """A result is read as it was written, with all that has changed since."""
         options: dict[str, Any] = {"nodes": self.scripted.address}

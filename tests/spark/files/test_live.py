@@ -103,6 +103,18 @@ class StreamTests(LiveCase):
         first.put(1_000, 9, 1, _HOURS[5])
         self.assertEqual([], self.batch())
 
+    def test_finished_late(self) -> None:
+        """The last file of a start that was killed is finished by a later start; it is read,
+        although logs of later starts were read before."""
+        first, _second = self.nodes
+        for boot_ms in (1_000, 3_000, 4_000):
+            first.put(boot_ms, 0, 1, _HOURS[3])
+        self.assertEqual(3, len(self.batch()))
+        first.put(2_000, 0, 1, _HOURS[3])
+        first.put(500, 0, 1, _HOURS[3])
+        self.assertEqual(["aaaaaaaa-2000-0"], self.batch())
+        self.assertEqual([], self.batch())
+
     def test_clock_put_back(self) -> None:
         """The order is that of the numbers of events: a clock may be put back while a node runs."""
         first, _second = self.nodes

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
 from disque_tx.spark.pipeline.cli import program as cli
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, write
+from tests.spark.pipeline.tables.test_former import FormerCase
+
+
+def run_command(*words: object) -> Result:
+    """Run the program in this process, with the shared session."""
+    return CliRunner().invoke(
+        cli.command, ["--master", "local[2]", "--no-progress", *map(str, words)]
+    )
+
+
+class ConvertTests(FormerCase):
+    """Tables of an earlier version."""
+
+    def test_convert(self) -> None:
+        """Who converts a table is told how much it has, to compare it, and whether the former one
+        is still there."""
+        self.batch(0)
+        for words, end in ((), "is still there."), (("--remove",), "was removed."):
+            done = run_command("convert", self.table, *words)
+            self.assertEqual(
+                f"4 events in 1 files, as many as before. The former table {end}\n", done.output
+            )
 
 
 class CommandTests(PipelineCase):
     """Output and exit status."""
-
-    def run_command(self, *words: object) -> Result:
-        """Run the program in this process, with the shared session."""
-        return CliRunner().invoke(
-            cli.command, ["--master", "local[2]", "--no-progress", *map(str, words)]
-        )
 
     def logged(self) -> Path:
         """A log with a job that was delivered twice despite RETRY 0."""
@@ -33,17 +51,17 @@ class CommandTests(PipelineCase):
     def test_whole(self) -> None:
         """Ingest, lifecycle and audit work in sequence; the status of the audit shows a violation,
         and its output the job."""
-        ingested = self.run_command("ingest", self.logged(), "--into", self.table)
+        ingested = run_command("ingest", self.logged(), "--into", self.table)
         self.assertIn(
             "1 new files: 5 events, 5 of them new, 0 known already; 1 lines", ingested.output
         )
         out = self.folder / "out"
-        made = self.run_command("lifecycle", self.table, "--into", out)
+        made = run_command("lifecycle", self.table, "--into", out)
         self.assertEqual((0, True), (made.exit_code, f"{out}/jobs" in made.output))
-        audited = self.run_command("audit", self.table)
+        audited = run_command("audit", self.table)
         self.assertEqual(1, audited.exit_code)
         self.assertIn(f"retry0-twice: violated: 1 jobs\n  {job_id(1)}  mail", audited.output)
-        audit = json.loads(self.run_command("audit", self.table, "--json").output)
+        audit = json.loads(run_command("audit", self.table, "--json").output)
         self.assertIn(
             {"check": "retry0-twice", "verdict": "violated", "job_id": job_id(1), "queue": "mail"},
             audit["suspects"],
@@ -55,12 +73,12 @@ class CommandTests(PipelineCase):
         events = self.folder / "events"
         events.mkdir()
         (events / "_full-3c0f1d52-1-000000000000.events").write_bytes(b"x")
-        ingested = self.run_command("ingest", events, "--into", self.table)
+        ingested = run_command("ingest", events, "--into", self.table)
         self.assertIn("1 segments are not finished yet.", ingested.output)
 
     def test_upkeep(self) -> None:
         """The commands that keep a table in order print what they did, as text or as JSON."""
-        run, table = self.run_command, self.table
+        run, table = run_command, self.table
         run("ingest", self.logged(), "--into", table)
         more = Node("b")
         more.add(0, job_id(2))
@@ -84,18 +102,39 @@ class CommandTests(PipelineCase):
         self.assertIn("nothing to convert", run("convert", table).output)
         self.assertEqual(2, run("forget", table).exit_code)
 
+    def test_left(self) -> None:
+        """Who must forget something is told of each file in which it may still be, and the status
+        shows it: somebody has to look at them."""
+        run_command("ingest", self.logged(), "--into", self.table)
+        (file,) = DeltaLog(self.table).files()
+        name = Path(self.table, file.path)
+        newer = [name.with_name(f"{letter}.parquet") for letter in "ab"]
+        for path in newer:
+            path.write_bytes(name.read_bytes())
+            os.utime(path, (2**32, 2**32))
+        places = [str(path.relative_to(self.table)) for path in newer]
+        done = run_command("forget", self.table, "--queue", "mail")
+        self.assertEqual(1, done.exit_code)
+        first, *lines = done.output.splitlines()
+        self.assertTrue(first.startswith("5 events were deleted, and "), first)
+        begin = "This file is newer, and was left: "
+        self.assertEqual([begin + place for place in places], sorted(lines))
+        done = run_command("forget", self.table, "--queue", "mail", "--json")
+        self.assertEqual(1, done.exit_code)
+        self.assertEqual(places, sorted(json.loads(done.output)["left"]))
+
     def jobs(self, table: str) -> int:
         """How many jobs the audit counts."""
-        return int(json.loads(self.run_command("audit", table, "--json").output)["jobs"])
+        return int(json.loads(run_command("audit", table, "--json").output)["jobs"])
 
     def test_mistakes(self) -> None:
         """An error is one line with what to do, without a traceback."""
-        wrong = self.run_command("audit", self.folder / "nothing")
+        wrong = run_command("audit", self.folder / "nothing")
         self.assertEqual(1, wrong.exit_code)
         self.assertIn(
             "does not exist or is empty. 'disque-pipeline ingest' creates one", wrong.output
         )
-        wrong = self.run_command("ingest", self.folder / "nothing", "--into", self.table)
+        wrong = run_command("ingest", self.folder / "nothing", "--into", self.table)
         self.assertIn("nothing does not exist. Name folders or files", wrong.output)
         wrong = CliRunner().invoke(cli.command, ["--conf", "x", "audit", "t"])
         self.assertEqual((2, True), (wrong.exit_code, "is not KEY=VALUE" in wrong.output))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -133,3 +134,20 @@ class HandlerTests(WorkerTestCase):
         self.assertEqual([b"alice", b"bob"], self.done)
         self.assertEqual(["send mail"], self.spans.names())
         self.assertEqual({"task", "args", "kwargs"}, set(self.bodies()[1]))
+
+    def test_coroutine_off(self) -> None:
+        """A worker that does not trace does coroutines as well, and keeps what they return."""
+        from disque_tx.client.steps import tracing
+
+        @self.queue.job(result=True)
+        async def length(text: str) -> int:
+            self.done.append(text.encode())
+            return len(text)
+
+        self.patch(tracing, "ACTIVE", None)
+        self.successResultOf(length.delay("alice"))
+        self.worker([self.queue])
+        self.pass_s(0.1)
+        self.assertEqual([b"alice"], self.done)
+        values = [body["value"] for body in self.bodies() if "value" in body]
+        self.assertEqual([b"5"], [b64decode(value) for value in values])

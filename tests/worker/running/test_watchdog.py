@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import FrameType
 
 from hypothesis import given
@@ -12,6 +13,7 @@ from twisted.logger import LogEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.base.status import WorkerStatus, worker_of
+from disque_tx.worker.running import watchdog
 from disque_tx.worker.running.watchdog import Watchdog
 from disque_tx.worker.tasks.handlers import handler_of
 from tests.logged import observe
@@ -87,6 +89,58 @@ class WatchdogTests(SynchronousTestCase):
             self.pass_s(self.now_s + 0.5)
         blocked = [event for event in self.reports if "stack" in event]
         self.assertLessEqual(len(blocked), 8)
+
+
+class ThreadTests(SynchronousTestCase):
+    """``Watchdog``, with its thread, which looks often here."""
+
+    def setUp(self) -> None:
+        """Let the reactor, which is the thread of this test, be blocked from the beginning."""
+        self.patch(watchdog, "_TICK_S", 0.001)
+        self.now_s = 0.0
+        self.reported = threading.Event()
+        observe(self, self.note)
+        self.dog = Watchdog(Clock(), list, lambda: self.now_s)
+
+    def note(self, event: LogEvent) -> None:
+        """Record that the watchdog reported something."""
+        if event.get("log_namespace") == watchdog.__name__:
+            self.reported.set()
+
+    def thread(self) -> threading.Thread:
+        """Start the watchdog; returns its thread."""
+        before = set(threading.enumerate())
+        self.dog.start()
+        self.addCleanup(self.dog.stop)
+        (started,) = set(threading.enumerate()) - before
+        return started
+
+    def test_watches(self) -> None:
+        """A reactor that is blocked is reported, again as long as that lasts, although nothing but
+        the thread runs; it ends when the worker does."""
+        thread = self.thread()
+        for now_s in (3.0, 5.0, 9.0):
+            self.reported.clear()
+            self.now_s = now_s
+            self.assertTrue(self.reported.wait(10), now_s)
+        self.dog.stop()
+        thread.join(10)
+        self.assertFalse(thread.is_alive())
+
+    def test_again(self) -> None:
+        """A worker that is stopped and started again is watched again, by one thread."""
+        first = self.thread()
+        self.dog.stop()
+        first.join(10)
+        second = self.thread()
+        before = set(threading.enumerate())
+        self.dog.start()
+        self.assertEqual(set(), set(threading.enumerate()) - before)
+        self.now_s = 3.0
+        self.assertTrue(self.reported.wait(10))
+        self.dog.stop()
+        second.join(10)
+        self.assertFalse(second.is_alive())
 
 
 class WorkerStatusTests(SynchronousTestCase):

@@ -56,9 +56,9 @@ class AsyncSession:
         seeds: Seeds,
         options: ConnectionOptions,
         *,
-        discover: bool = True,
-        patience_s: float = 20.0,
-        connections_max: int = 100,
+        discover: bool,
+        patience_s: float,
+        connections_max: int,
         random: Random | None = None,
     ) -> None:
         tracing.activate()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from click.testing import CliRunner, Result
 from pyspark.sql import Row
 
 from disque_tx.spark.errors import BadColumn, BadOption, NothingToRead
+from disque_tx.spark.pipeline.cli import program as cli
 from disque_tx.spark.pipeline.transfer.load import bodies
 from disque_tx.spark.pipeline.transfer.target import TransferTarget
+from tests.client.scripted import ScriptedNode
 from tests.spark.pipeline.cases import PipelineCase
 
 
@@ -36,6 +39,37 @@ class BodiesTests(PipelineCase):
             self.assertIn(words, str(raised.exception))
         with self.assertRaises(NothingToRead):
             bodies(self.spark, f"{self.table}-no")
+
+
+class AskingTests(PipelineCase):
+    """The command, before it adds anything."""
+
+    def load(self, *words: str, answer: str = "") -> Result:
+        """Load two rows into a queue of a node that is not there."""
+        self.spark.createDataFrame([("x",), ("y",)], "body string").write.mode("overwrite").json(
+            self.table
+        )
+        gone = ScriptedNode()
+        gone.close()
+        target = ["--queue", "q", "--servers", gone.address, "--format", "json"]
+        common = ["--master", "local[2]", "--no-progress", "load", self.table, *target]
+        return CliRunner().invoke(cli.command, [*common, *words], input=answer)
+
+    def test_dry_run(self) -> None:
+        """A dry run says what would be added, and neither asks nor adds."""
+        done = self.load("--dry-run")
+        self.assertEqual(0, done.exit_code, done.output)
+        self.assertIn("2 jobs", done.output)
+        self.assertNotIn("Add 2 jobs at", done.output)
+        self.assertEqual(done.output, self.load("--dry-run", "--yes").output)
+
+    def test_asked(self) -> None:
+        """Nothing is added unless the user agrees, or has said so before."""
+        refused = self.load(answer="n\n")
+        self.assertEqual(1, refused.exit_code)
+        self.assertIn("Add 2 jobs at", refused.output)
+        self.assertNotIn("were added", refused.output)
+        self.assertNotIn("Add 2 jobs at", self.load("--yes").output)
 
 
 class TargetTests(PipelineCase):

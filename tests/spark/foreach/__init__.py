@@ -1,0 +1,1 @@
+"""Tests of what streams do with their batches."""

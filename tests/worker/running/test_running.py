@@ -1,0 +1,44 @@
+"""Slots whose handlers cannot be stopped."""
+
+from __future__ import annotations
+
+from twisted.logger import LogEvent, LogLevel, formatEvent
+
+from disque_tx.worker.running import running
+from tests.logged import observe
+from tests.worker.memory import HangingPool, WorkerTestCase
+
+
+class LostSlotTests(WorkerTestCase):
+    """A worker with functions in threads that hang."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.errors: list[str] = []
+        observe(self, self.note_error)
+
+    def note_error(self, event: LogEvent) -> None:
+        """Record an error in the log."""
+        if event["log_level"] is LogLevel.error and event["log_namespace"] == running.__name__:
+            self.errors.append(formatEvent(event))
+
+    def test_reported(self) -> None:
+        """An operator finds in the log which job took a slot, why, and how many slots are left,
+        long before the worker has none."""
+        ids = [self.client.put(queue) for queue in "ab"]
+        worker = self.worker(
+            {"a": self.note, "b": self.note}, HangingPool, concurrency=3, time_limit_s=3
+        )
+        self.pass_s(2)
+        self.assertEqual([], self.errors)
+        self.pass_s(2)
+        begin = [
+            f"Job {job_id} of queue '{queue}'" for job_id, queue in zip(ids, "ab", strict=True)
+        ]
+        why = "is given up, its handler cannot be stopped: It took longer than 3 s."
+        self.assertEqual(
+            [f"{begin[0]} {why} 1 of 3 slots are lost", f"{begin[1]} {why} 2 of 3 slots are lost"],
+            self.errors,
+        )
+        self.pools[0].release()
+        self.stop(worker)

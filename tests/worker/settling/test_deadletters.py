@@ -1,0 +1,106 @@
+"""Dead letters as an operator finds them at a node, and what becomes of them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, closing
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.blocking import Disque
+from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
+from tests.cli.livenode import LiveNode
+
+_JOB_ID = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
+
+
+def letter(job_id: str = _JOB_ID, queue: str = "mail", body: bytes = b"to alice") -> bytes:
+    """A dead letter of a worker."""
+    return Letter(queue, job_id, body, "no", "", "w", 5, 0, 1.0, (), 60, 600, 1).encoded()
+
+
+class DeadLettersTests(SynchronousTestCase):
+    """``DeadLetters``, at one node."""
+
+    def setUp(self) -> None:
+        node = LiveNode()
+        self.addCleanup(node.stop)
+        self.address = node.address
+        self.client = Disque(node.address)
+        self.addCleanup(self.client.close)
+
+    def opened(self, address: str) -> AbstractContextManager[Disque]:
+        """A client of one node."""
+        return closing(Disque(address))
+
+    def entries(self, queue: str | None = "dead:mail") -> dict[str, DeadJob]:
+        """The dead jobs, by ID."""
+        found = DeadLetters(self.client, self.opened).entries(queue, "dead:")
+        self.assertEqual(len(found), len({entry.id for entry in found}))
+        return {entry.id: entry for entry in found}
+
+    def test_unreadable(self) -> None:
+        """A job that is no letter is listed by its own ID, with what is wrong with it, and hides no
+        others: it can be dropped as they can."""
+        wrong = self.client.enqueue("dead:mail", b"no letter")
+        self.client.enqueue("dead:mail", letter())
+        found = self.entries()
+        self.assertEqual({wrong, _JOB_ID}, set(found))
+        self.assertIsNone(found[wrong].letter)
+        self.assertIn("not a dead letter", found[wrong].trouble)
+        self.assertEqual({wrong: self.address}, found[wrong].letters)
+        read = found[_JOB_ID]
+        assert read.letter is not None
+        self.assertEqual(
+            (b"to alice", "", "dead:mail"), (read.letter.body, read.trouble, read.dead_queue)
+        )
+        DeadLetters(self.client, self.opened).drop(found[wrong])
+        self.assertEqual([_JOB_ID], list(self.entries()))
+
+    def test_twice(self) -> None:
+        """Two letters about a job are one dead job, which is put back once, and leaves none."""
+        ids = {self.client.enqueue("dead:mail", letter()) for _ in range(2)}
+        (entry,) = self.entries().values()
+        self.assertEqual(ids, set(entry.letters))
+        assert entry.letter is not None
+        DeadLetters(self.client, self.opened).requeue(entry, entry.letter)
+        self.assertEqual({}, self.entries())
+        self.assertEqual([b"to alice"], [job.body for job in self.client.queue_peek("mail", 10)])
+
+    def test_copies(self) -> None:
+        """Who asks for another number of copies gets the job with its own RETRY and TTL."""
+        self.client.enqueue("dead:mail", letter())
+        (entry,) = self.entries().values()
+        assert entry.letter is not None
+        DeadLetters(self.client, self.opened).requeue(entry, entry.letter, 1)
+        (job,) = self.client.queue_peek("mail", 10)
+        shown = self.client.show(job.id)
+        assert shown is not None
+        self.assertEqual((b"to alice", 60, 1), (shown.body, shown.retry_s, shown.replicate))
+        self.assertTrue(500 < shown.ttl_s <= 600)
+        self.assertEqual({}, self.entries())
+
+    def test_all_queues(self) -> None:
+        """Without a queue the letters of all are found, and nothing else is one."""
+        self.client.enqueue("mail", letter("D-other"))
+        for queue in ("mail", "export"):
+            self.client.enqueue(f"dead:{queue}", letter(f"D-{queue}", queue))
+        found = self.entries(None)
+        self.assertEqual(
+            {"D-mail": "dead:mail", "D-export": "dead:export"},
+            {job_id: entry.dead_queue for job_id, entry in found.items()},
+        )
+
+    def test_told(self) -> None:
+        """What was done to letters is one action at their node, with how many there were: who looks
+        for a job later finds who moved it."""
+        for number in range(3):
+            self.client.enqueue("dead:mail", letter(f"D-{number}"))
+        letters = DeadLetters(self.client, self.opened)
+        for entry in letters.entries("dead:mail", "dead:"):
+            letters.drop(entry)
+        letters.tell("DROP", "dead:mail", "all")
+        letters.tell("DROP", "dead:mail", "all")
+        actions = self.client.execute("ACTIONS")
+        self.assertEqual(
+            [(b"DROP dead:mail all", 3)], [(action[3], action[5]) for action in actions]
+        )
