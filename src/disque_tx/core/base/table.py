@@ -155,19 +155,30 @@ class Table(Generic[T]):
     def scan(self, cursor: int) -> tuple[int, list[T]]:
         """One step of a scan: the next cursor, 0 at the end, and the entries of the bucket at
         ``cursor``."""
-        position: i64 = cursor & _HASH_MASK
-        hashed = _reversed(position)
-        at = self._at(hashed)
+        return self.scan_part(cursor, 1)
+
+    def scan_part(self, cursor: int, most: i64) -> tuple[int, list[T]]:
+        """Several steps of a scan at once, until about ``most`` entries and buckets were looked
+        at."""
+        buckets = self._buckets
         # Buckets that were split, and those split off, use one bit of the hash more.
-        split = (at & self._low) < len(self._buckets) - self._low - 1
-        span = (_HASH_MASK + 1) // ((self._high if split else self._low) + 1)
-        following = position // span * span + span
+        split: i64 = i64(len(buckets)) - self._low - 1
+        few = (_HASH_MASK + 1) // (self._high + 1) - 1
+        many = (_HASH_MASK + 1) // (self._low + 1) - 1
+        position: i64 = cursor & _HASH_MASK
+        looked_at: i64 = 0
         found: list[T] = []
-        entry = self._buckets[at]
-        while entry is not None:
-            found.append(cast(T, entry))
-            entry = entry.chain
-        return (following if following <= _HASH_MASK else 0), found
+        while looked_at < most and position <= _HASH_MASK:
+            at = self._at(_reversed(position))
+            entry = buckets[at]
+            while entry is not None:
+                found.append(cast(T, entry))
+                entry = entry.chain
+                looked_at += 1
+            looked_at += 1
+            # The bucket holds a range of positions, of this size: the next one begins behind it.
+            position = (position | (few if (at & self._low) < split else many)) + 1
+        return (int(position) if position <= _HASH_MASK else 0), found
 
     def pick(self, random: i64) -> T | None:
         """Some entry, chosen by ``random`` (any number); ``None`` when the table is empty."""

@@ -29,6 +29,8 @@ _NAMES_PER_SLICE: Final = 400
 _ALL_PER_SLICE: Final = 1_600
 #: The key of a queue without jobs, behind every time.
 _NEVER: Final = 1 << 62
+#: Behind all.
+_NO_ORDER: Final = _NEVER + 1
 
 Key = tuple[int, bytes]
 
@@ -67,7 +69,7 @@ class QueueListing(ResultTask):
         "_found",
         "_glob",
         "_in_tallies",
-        "_last",
+        "_last_name",
         "_last_order",
         "_queues",
         "_request",
@@ -89,8 +91,8 @@ class QueueListing(ResultTask):
         self._in_tallies: bool = False
         self._found: list[Key] = []
         # The row behind the page, as far as is known: most queues stand behind it.
-        self._last: Key | None = None
-        self._last_order: i64 = _NEVER
+        self._last_order: i64 = _NO_ORDER
+        self._last_name: bytes = b""
 
     def step(self, now_ms: i64) -> bool:
         if self.receiver.gone():
@@ -106,11 +108,13 @@ class QueueListing(ResultTask):
                         self._consider(tally.id, None)
                 seen += len(tallies) + 1
             else:
-                self._cursor, queues = self._queues.table.scan(self._cursor)
+                # With a pattern, the price of a name is known only when it is there.
+                part: i64 = most - seen if self._glob is None else 1
+                self._cursor, queues = self._queues.table.scan_part(self._cursor, part)
                 for queue in queues:
                     seen += self._price(queue.name)
                     self._consider(queue.name, queue)
-                seen += 1
+                seen = most if self._glob is None else seen + 1
             if self._cursor == 0:
                 if self._in_tallies:
                     self._finish()
@@ -124,15 +128,13 @@ class QueueListing(ResultTask):
 
     def _consider(self, name: bytes, queue: Queue | None) -> None:
         order = self._order(queue)
-        if order > self._last_order:
+        if order >= self._last_order and (order > self._last_order or name > self._last_name):
             return
         request = self._request
         glob = self._glob
         if glob is not None and not glob.matches(name):
             return
         key = (int(order), name)
-        if self._last is not None and key > self._last:
-            return
         if request.after is not None and key <= request.after:
             return
         self._found.append(key)
@@ -159,8 +161,8 @@ class QueueListing(ResultTask):
         rows = self._request.count + 1
         self._found = sorted(set(self._found))[:rows]
         if len(self._found) == rows:
-            self._last = self._found[-1]
-            self._last_order = self._last[0]
+            last = self._found[-1]
+            self._last_order, self._last_name = i64(last[0]), last[1]
 
     def _finish(self) -> None:
         self._cut()
