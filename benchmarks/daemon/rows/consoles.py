@@ -20,12 +20,15 @@ _TIMES: Final = 12
 #: What every page asks for each time, and, behind it, what the pages that people look at most do;
 #: the processor time of ten real browsers would be that of the machine.
 _FRAME: Final = ("nodes", "figures?scope=cluster")
+_OLDEST: Final = "counts?sort=oldest&limit=18&cluster=1"
 _OVERVIEW: Final = (
     "figures?scope=cluster",
     "history?span=1h&scope=cluster",
-    "counts?sort=oldest&limit=18&cluster=1",
+    _OLDEST,
     "findings?scope=cluster",
 )
+#: Asked for every second time only.
+_SELDOM: Final = frozenset((_OLDEST,))
 _LIST: Final = ("counts?sort=queued&limit=50&cluster=1",)
 _QUEUE: Final = (
     "counts/q1?cluster=1",
@@ -88,7 +91,7 @@ def _browser(port: int, paths: tuple[str, ...]) -> Callable[[threading.Event], N
             if answer.status != 200:
                 raise SystemExit(f"{path}: status {answer.status}")
 
-        beats, due_s = 0, 0.0
+        beats, times, due_s = 0, 0, 0.0
         while not ended.wait(_BEAT_S if beats else 0):
             beats += 1
             get("/api/v1/nodes")
@@ -96,7 +99,9 @@ def _browser(port: int, paths: tuple[str, ...]) -> Callable[[threading.Event], N
             if begun_s < due_s:
                 continue
             for path in (*_FRAME, *paths):
-                get(f"/api/v1/{path}")
+                if path not in _SELDOM or times % 2 == 0:
+                    get(f"/api/v1/{path}")
+            times += 1
             took_s = time.monotonic() - begun_s
             due_s = begun_s + took_s + min(_REST_MAX_S, max(_STEP_S, _RESTS * took_s))
         connection.close()

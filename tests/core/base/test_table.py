@@ -205,6 +205,19 @@ class TableTests(SynchronousTestCase):
                 return
         self.fail("the scan does not end")
 
+    def test_scan_in_parts(self) -> None:
+        """A part of a scan is as long as was asked for, not much longer, and all parts together
+        return each entry once: a walk over a million jobs does so much per turn."""
+        table = filled(5_000)
+        cursor, found = table.scan_part(0, 200)
+        parts = [len(found)]
+        while cursor != 0:
+            cursor, some = table.scan_part(cursor, 200)
+            parts.append(len(some))
+            found += some
+        self.assertEqual(sorted(range(5_000)), sorted(numbers(found)))
+        self.assertTrue(50 < max(parts) < 220, parts)
+
     def test_scan_steps_stay_small(self) -> None:
         """One step costs the same in a table of any size."""
         table = filled(20_000)

@@ -36,7 +36,7 @@ from disque_tx.worker.base.status import worker_of
 
 #: For how long findings are kept, so that ten consoles cost no more than one; and what policies
 #: name as queues for dead letters.
-_KEPT_S: Final = 3.0
+_KEPT_S: Final = 6.0
 _POLICIES_KEPT_S: Final = 60.0
 #: A node that answered a heartbeat so lately, and is connected, is no silent one: nodes of earlier
 #: versions, and the original, do not know the questions.

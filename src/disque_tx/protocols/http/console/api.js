@@ -47,6 +47,18 @@ async function ask(method, path, body, signal) {
   throw new Problem(response.status, code ?? "ERR", title ?? `Status ${response.status}`, detail ?? "");
 }
 
+/** An answer that costs the nodes more than others: it is asked for again only after a time, or when the path is another. */
+export function slow(rest_ms) {
+  let [asked, due_ms, answer] = ["", 0, null];
+  return async (path, signal) => {
+    if (path !== asked || performance.now() >= due_ms) {
+      answer = await get(path, signal);
+      [asked, due_ms] = [path, performance.now() + rest_ms];
+    }
+    return answer;
+  };
+}
+
 /** A path of the API; segments are encoded already: by `segment` or `part`, or in the `url` of an answer. */
 export function at(...segments) {
   return [ROOT, ...segments].join("/");
