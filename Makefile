@@ -230,7 +230,7 @@ acceptance-compiled: $(COMPILED)/.made
 # On the compiled package if there can be one. Two clusters at a time: each job has its own, and claims
 # their ports. What tests print, such as how many jobs went through a failing cluster, is shown in the end.
 acceptance-cluster acceptance-processes: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-$@,$(@:acceptance-%=tests.acceptance.%)); \
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-$@,$(if $(filter %-cluster,$@),tests.acceptance.cluster,tests.acceptance.processes)); \
 	status=$$?; cat build/trial-$@/*/err.log; exit $$status
 
 # Task queues of others on Disque; on the compiled package if there can be one.

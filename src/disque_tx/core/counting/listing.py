@@ -114,7 +114,9 @@ class QueueListing(ResultTask):
                 for queue in queues:
                     seen += self._price(queue.name)
                     self._consider(queue.name, queue)
-                seen = most if self._glob is None else seen + 1
+                seen += 1
+                if self._glob is None and self._cursor != 0:
+                    break
             if self._cursor == 0:
                 if self._in_tallies:
                     self._finish()
