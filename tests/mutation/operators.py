@@ -87,6 +87,12 @@ def planted(source: str, index: int) -> tuple[ast.Module, Mutant]:
     raise IndexError(index)
 
 
+def numbers_of(source: str, line: str) -> list[int]:
+    """Which mutants are of statements with this line."""
+    sites = enumerate(_in_block(ast.parse(source).body, False))
+    return [number for number, site in sites if line in _lines(site.statement)]
+
+
 def _lines(statement: ast.stmt) -> list[str]:
     return [line.strip() for line in ast.unparse(statement).splitlines()]
 
