@@ -9,6 +9,7 @@ results; then stops both. Needs the package with the extra of the same name, for
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -74,7 +75,8 @@ def _running(
 
 
 def _free_port() -> int:
-    for port in _PORTS:
+    # Drawn, so that two examples that are started at once do not take the same one.
+    for port in random.sample(_PORTS, 100):
         with socket.socket() as sock, socket.socket() as bus:
             try:
                 sock.bind(("127.0.0.1", port))

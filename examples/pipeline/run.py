@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -131,8 +132,9 @@ def _worker(
 
 
 def _free_ports(count: int) -> Iterator[int]:
-    """Ports that are free, and those of their buses."""
-    for port in _PORTS:
+    """Ports that are free, and those of their buses; drawn, so that two that are started at once
+    do not take the same ones."""
+    for port in random.sample(_PORTS, 100):
         with contextlib.suppress(OSError):
             for number in (port, port + _BUS_OFFSET):
                 with socket.socket() as sock:
