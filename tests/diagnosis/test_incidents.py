@@ -65,7 +65,7 @@ class QueueIncidentTests(SlicedCase):
         shown = (one["severity"], one["what"])
         self.assertEqual(("note", "nobody fetches the 1 job of mail"), shown)
         job.moved_ms -= 60_000
-        self.reactor.advance(7)
+        self.reactor.advance(5)
         self.assertEqual("problem", self.first()["severity"])
 
     def test_failing_after_a_deploy(self) -> None:

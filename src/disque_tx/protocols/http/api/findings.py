@@ -34,9 +34,10 @@ from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.worker.base.status import worker_of
 
-#: For how long findings are kept, so that ten consoles cost no more than one; and what policies
-#: name as queues for dead letters.
-_KEPT_S: Final = 6.0
+#: For how long findings are kept, so that ten consoles cost no more than one: with 5 s until the
+#: next look and 7 s until a wait is noted, 15 s in all; and what policies name as queues for dead
+#: letters.
+_KEPT_S: Final = 3.0
 _POLICIES_KEPT_S: Final = 60.0
 #: A node that answered a heartbeat so lately, and is connected, is no silent one: nodes of earlier
 #: versions, and the original, do not know the questions.
