@@ -163,8 +163,8 @@ class Table(Generic[T]):
         buckets = self._buckets
         # Buckets that were split, and those split off, use one bit of the hash more.
         split: i64 = i64(len(buckets)) - self._low - 1
-        few = (_HASH_MASK + 1) // (self._high + 1) - 1
-        many = (_HASH_MASK + 1) // (self._low + 1) - 1
+        narrow = (_HASH_MASK + 1) // (self._high + 1) - 1
+        wide = (_HASH_MASK + 1) // (self._low + 1) - 1
         position: i64 = cursor & _HASH_MASK
         looked_at: i64 = 0
         found: list[T] = []
@@ -177,7 +177,7 @@ class Table(Generic[T]):
                 looked_at += 1
             looked_at += 1
             # The bucket holds a range of positions, of this size: the next one begins behind it.
-            position = (position | (few if (at & self._low) < split else many)) + 1
+            position = (position | (narrow if (at & self._low) < split else wide)) + 1
         return (int(position) if position <= _HASH_MASK else 0), found
 
     def pick(self, random: i64) -> T | None:
