@@ -118,7 +118,7 @@ class ListTests(OverviewCase):
 
     def page(self, *words: bytes) -> tuple[list[bytes], bytes]:
         """The names on one page, and its cursor."""
-        self.assertEqual([], self.answers(counting.qlist, b"QLIST", *words))
+        self.answers(counting.qlist, b"QLIST", *words)
         while self.client.blocked:
             self.turns()
         reply = self.answer()

@@ -6,7 +6,8 @@ from disque_tx.commands.base.values import Error, Status, Value
 from disque_tx.core import recovery
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_ANY, FLUSH_LOADED, FLUSH_QUEUED
-from disque_tx.core.counting.listing import BY_NAME, BY_QUEUED, ListRequest
+from disque_tx.core.counting.listing import ListRequest
+from disque_tx.core.counting.orders import BY_NAME, BY_QUEUED
 from disque_tx.core.counting.questions import PROCESSES
 from disque_tx.messages.bus import Gossip, QueryMessage, QueueSignal
 from disque_tx.messages.bustypes import (

@@ -12,7 +12,8 @@ from disque_tx.commands.base.context import Server
 from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_QUEUED, FLUSH_STATES
-from disque_tx.core.counting.listing import BY_QUEUED, SORTS, ListRequest
+from disque_tx.core.counting.listing import ListRequest
+from disque_tx.core.counting.orders import BY_QUEUED, SORTS
 from disque_tx.core.counting.questions import EVERYWHERE, HERE, PROCESSES
 from disque_tx.core.counting.requests import ROWS_MAX
 from disque_tx.core.counting.wordreplies import write_reply

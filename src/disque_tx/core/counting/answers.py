@@ -7,7 +7,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.counting.counts import NUMBERS, QueueNumbers, number_of, rows_of
-from disque_tx.core.counting.listing import BY_NAME, ListRequest, key_of
+from disque_tx.core.counting.listing import ListRequest
+from disque_tx.core.counting.orders import BY_NAME, key_of
 from disque_tx.messages.records import ReplySink
 
 _RATES: Final = (7, 8)

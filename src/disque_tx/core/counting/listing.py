@@ -4,6 +4,7 @@
    kept, so that neither the number of queues nor that of pages costs memory.
 2. A page begins behind the last row of the page before it: behind its key and its name, not at a
    number of rows. What changes meanwhile is in the list where it belongs by then, or missing.
+3. The walk for a first page in an order that has a ranking fills the rankings.
 """
 
 from __future__ import annotations
@@ -12,27 +13,17 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.counting.counts import QueueCounter, QueueNumbers
+from disque_tx.core.counting.counts import QueueCounter
+from disque_tx.core.counting.orders import BY_OLDEST, BY_QUEUED, FirstRows, Key, order_of
+from disque_tx.core.counting.rankings import Rankings
 from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.queues.queues import Queue
 from disque_tx.core.state.state import State
 from disque_tx.text.globs import Glob
 
-BY_NAME: Final = 0
-BY_QUEUED: Final = 1
-BY_OLDEST: Final = 2
-BY_RATE: Final = 3
-SORTS: Final = (b"name", b"queued", b"oldest", b"rate")
-
 #: Short names matched per slice, and names that need not match a pattern.
 _NAMES_PER_SLICE: Final = 400
 _ALL_PER_SLICE: Final = 1_600
-#: The key of a queue without jobs, behind every time.
-_NEVER: Final = 1 << 62
-#: Behind all.
-_NO_ORDER: Final = _NEVER + 1
-
-Key = tuple[int, bytes]
 
 
 class ListRequest:
@@ -47,17 +38,10 @@ class ListRequest:
         self.count: i64 = count
         self.after: Key | None = after
 
-
-def key_of(sort: i64, counts: QueueNumbers, now_ms: i64) -> Key:
-    """Where a row stands in the list, smallest first."""
-    numbers = counts.numbers
-    if sort == BY_QUEUED:
-        return -numbers[0], counts.name
-    if sort == BY_OLDEST:
-        return (int(now_ms) - numbers[6] if numbers[0] else _NEVER), counts.name
-    if sort == BY_RATE:
-        return -(numbers[7] + numbers[8]), counts.name
-    return 0, counts.name
+    def is_ranked(self) -> bool:
+        """Whether it is the first page, of all queues, in an order that has a ranking."""
+        is_first = not self.pattern and self.after is None
+        return is_first and (self.sort == BY_OLDEST or self.sort == BY_QUEUED)
 
 
 class QueueListing(ResultTask):
@@ -69,33 +53,40 @@ class QueueListing(ResultTask):
         "_found",
         "_glob",
         "_in_tallies",
-        "_last_name",
-        "_last_order",
         "_queues",
+        "_ranks",
+        "_rankings",
         "_request",
         "_tallies",
         "_turn",
     )
 
     def __init__(
-        self, state: State, counts: QueueCounter, request: ListRequest, receiver: ResultReceiver
+        self,
+        state: State,
+        counts: QueueCounter,
+        rankings: Rankings,
+        request: ListRequest,
+        receiver: ResultReceiver,
     ) -> None:
         super().__init__(receiver)
         self._turn = state.turn
         self._queues = state.queues
         self._tallies = state.tallies
         self._counts = counts
+        self._rankings: Rankings = rankings
         self._request = request
         self._glob: Glob | None = Glob(request.pattern) if request.pattern else None
         self._cursor: int = 0
         self._in_tallies: bool = False
-        self._found: list[Key] = []
-        # The row behind the page, as far as is known: most queues stand behind it.
-        self._last_order: i64 = _NO_ORDER
-        self._last_name: bytes = b""
+        # The page, and one row that shows that more follow.
+        self._found = FirstRows(request.count + 1)
+        # Whether this walk fills the rankings.
+        self._ranks: bool = request.is_ranked() and rankings.begin()
 
     def step(self, now_ms: i64) -> bool:
         if self.receiver.gone():
+            self._end_ranking(False)
             return True
         seen: i64 = 0
         most: i64 = _ALL_PER_SLICE if self._glob is None else _NAMES_PER_SLICE
@@ -114,6 +105,8 @@ class QueueListing(ResultTask):
                 for queue in queues:
                     seen += self._price(queue.name)
                     self._consider(queue.name, queue)
+                    if self._ranks:
+                        self._rankings.see(queue)
                 seen += 1
                 if self._glob is None and self._cursor != 0:
                     break
@@ -129,46 +122,34 @@ class QueueListing(ResultTask):
         return 1 if self._glob is None else self._glob.price(len(name))
 
     def _consider(self, name: bytes, queue: Queue | None) -> None:
-        order = self._order(queue)
-        if order >= self._last_order and (order > self._last_order or name > self._last_name):
+        order = order_of(self._request.sort, queue, self._turn.now_ms)
+        if not self._found.takes(order, name):
             return
         request = self._request
         glob = self._glob
         if glob is not None and not glob.matches(name):
             return
         key = (int(order), name)
-        if request.after is not None and key <= request.after:
-            return
-        self._found.append(key)
-        if len(self._found) > 2 * request.count + 1:
-            self._cut()
-
-    def _order(self, queue: Queue | None) -> i64:
-        """Where the queue stands, smallest first."""
-        sort = self._request.sort
-        if sort == BY_NAME:
-            return 0
-        if sort == BY_OLDEST:
-            first = queue.jobs.first() if queue is not None else None
-            return _NEVER if first is None else first.moved_ms
-        if queue is None:
-            return 0
-        if sort == BY_QUEUED:
-            return -queue.jobs.size
-        in_milli, out_milli = queue.milli_per_s(self._turn.now_ms)
-        return -(in_milli + out_milli)
-
-    def _cut(self) -> None:
-        """Keep the rows of the page, and one that shows that more follow."""
-        rows = self._request.count + 1
-        self._found = sorted(set(self._found))[:rows]
-        if len(self._found) == rows:
-            last = self._found[-1]
-            self._last_order, self._last_name = i64(last[0]), last[1]
+        if request.after is None or key > request.after:
+            self._found.add(key)
 
     def _finish(self) -> None:
-        self._cut()
-        words = [b"1" if len(self._found) > self._request.count else b"0"]
-        for _, name in self._found[: self._request.count]:
-            words += self._counts.of(name).words()
-        self.receiver.result(words)
+        self._end_ranking(True)
+        self.receiver.result(page_of(self._found.rows(), self._request.count, self._counts))
+
+    def _end_ranking(self, complete: bool) -> None:
+        if self._ranks:
+            self._ranks = False
+            self._rankings.end(complete)
+
+    def failed(self) -> None:
+        self._end_ranking(False)
+        super().failed()
+
+
+def page_of(rows: list[Key], count: i64, counts: QueueCounter) -> list[bytes]:
+    """The result: ``rows`` are those of the page, and one more if more follow."""
+    words = [b"1" if len(rows) > count else b"0"]
+    for _, name in rows[:count]:
+        words += counts.of(name).words()
+    return words

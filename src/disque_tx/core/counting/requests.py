@@ -40,8 +40,10 @@ from disque_tx.core.counting.counts import QueueCounter, number_of
 from disque_tx.core.counting.dialects import narrowed, understood
 from disque_tx.core.counting.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.counting.gathering import AnswerGathering
-from disque_tx.core.counting.listing import SORTS, ListRequest, QueueListing
+from disque_tx.core.counting.listing import ListRequest, QueueListing, page_of
+from disque_tx.core.counting.orders import SORTS
 from disque_tx.core.counting.questions import ELSEWHERE, HERE, TIME, Questions
+from disque_tx.core.counting.rankings import Rankings
 from disque_tx.core.counting.task import Asker, Performer, ResultReceiver
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.state.state import State
@@ -75,6 +77,7 @@ class QueueQueries(Part, Performer):
         self._peers = state.peers
         self._slices = state.slices
         self.counts = QueueCounter(state)
+        self._rankings = Rankings(state.queues)
         self.respondent: Respondent = Respondent()
         self._myself = state.membership.myself
         self._questions = Questions(state)
@@ -168,7 +171,7 @@ class QueueQueries(Part, Performer):
             request = _list_request(words)
             if request is None:
                 return False
-            self._slices.add(QueueListing(self._state, self.counts, request, receiver))
+            self._list(request, receiver)
             return True
         if kind == b"FLUSH" and len(words) == 3:
             states = _number(words[2], FLUSH_ANY)
@@ -177,6 +180,14 @@ class QueueQueries(Part, Performer):
             self._slices.add(Flushing(self._state, self._acks, words[1], states, receiver))
             return True
         return False
+
+    def _list(self, request: ListRequest, receiver: ResultReceiver) -> None:
+        rankings = self._rankings
+        rows = rankings.first(request.sort, request.count) if request.is_ranked() else []
+        if rows:
+            receiver.result(page_of(rows, request.count, self.counts))
+        else:
+            self._slices.add(QueueListing(self._state, self.counts, rankings, request, receiver))
 
     def _answer(self, question: list[bytes], receiver: ResultReceiver) -> None:
         """Answer a question of a client of this node."""

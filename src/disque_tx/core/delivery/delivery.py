@@ -195,6 +195,8 @@ class Delivery:
         queue = self._queues.obtain(job.queue, now_ms)
         job.queue = queue.name  # one copy of the name for all jobs of the queue
         queue.jobs.add(job)
+        if not queue.noted:
+            self._queues.note(queue)
         queue.used_ms = now_ms
         if now_ms >= queue.mark_ms:
             queue.mark(now_ms)
@@ -222,11 +224,15 @@ class Delivery:
         queue = self._queues.get(job.queue)
         assert queue is not None
         queue.jobs.remove(job)
+        if not queue.noted:
+            self._queues.note(queue)
         self._totals.queued -= 1
 
     def fetch(self, queue: Queue) -> Job | None:
         """Take the oldest job out of a queue, to be given to a client or another node."""
         now_ms = self._turn.now_ms
+        if not queue.noted:
+            self._queues.note(queue)
         job = queue.jobs.pop()
         while job is not None and job.expire_ms <= now_ms:
             job.step(HOLD)

@@ -33,6 +33,8 @@ IDLE_MS: Final = (300_000, 10_000, 2_000)
 _NEVER_MS: Final = -(1 << 62)
 #: Up to so many queues are all looked at when INFO reports how long jobs have waited.
 _LOOKED_AT_MAX: Final = 1_000
+#: Changed queues that are noted. To look at more of them is no better than to look at all.
+_CHANGED_MAX: Final = 1_000
 
 
 class Queue(Keyed):
@@ -50,6 +52,7 @@ class Queue(Keyed):
     the list of queues that may be longer than their policy allows. ``selectors``: those that it
     belongs to, as found at ``selectors_version``; ``None`` before they were looked for. ``served``:
     grows with each queue that is served while there are selectors; 0 for one that never was.
+    ``noted``: a change of its jobs need not be noted (see :meth:`Queues.note`).
     """
 
     __slots__ = (
@@ -73,6 +76,7 @@ class Queue(Keyed):
         "selectors",
         "selectors_version",
         "served",
+        "noted",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -97,6 +101,7 @@ class Queue(Keyed):
         self.selectors: list[Selector] | None = None
         self.selectors_version: i64 = 0
         self.served: i64 = 0
+        self.noted: bool = True
 
     @property
     def name(self) -> bytes:
@@ -140,11 +145,14 @@ class Queue(Keyed):
 
 class Queues(Part):
     """All queues by name, and the sweep that removes idle ones a few at a time. ``wanted``: the
-    queues of which other nodes can use jobs, by name, whether or not they exist here."""
+    queues of which other nodes can use jobs, by name, whether or not they exist here. ``noting``:
+    while ``changed`` has all queues whose jobs changed, of those that are to be noted."""
 
     def __init__(self, memory: Memory, policies: Policies) -> None:
         self.table: NamedTable[Queue] = NamedTable()
         self.wanted: dict[bytes, PeerDemand] = {}
+        self.noting: bool = False
+        self.changed: list[Queue] = []
         self._memory = memory
         # The one found last: what happens to a job asks for its queue several times.
         self._last: Queue | None = None
@@ -174,6 +182,7 @@ class Queues(Part):
         if queue is None:
             queue = Queue(name, now_ms)
             queue.paused = self.paused_by_policy(name)
+            queue.noted = not self.noting
             if self.wanted:
                 queue.wanted = self.wanted.get(name)
             self.table.put(queue)
@@ -203,8 +212,27 @@ class Queues(Part):
         self.table.remove(queue)
         self._memory.subtract(QUEUE_BYTES + len(queue.name))
 
+    def note_from_now(self) -> None:
+        """Note new queues from now on, and those whose ``noted`` is cleared."""
+        self.noting = True
+        self.changed = []
+
+    def note(self, queue: Queue) -> None:
+        """The jobs of a queue change that is to be noted. When too many did, noting ends."""
+        queue.noted = True
+        if self.noting:
+            self.changed.append(queue)
+            if len(self.changed) > _CHANGED_MAX:
+                self.stop_noting()
+
+    def stop_noting(self) -> None:
+        """No change needs to be noted any more."""
+        self.noting = False
+        self.changed = []
+
     def forget_all(self) -> None:
         """Remove every queue, whatever is in it."""
+        self.stop_noting()
         for queue in self.table.values():
             self._memory.subtract(QUEUE_BYTES + len(queue.name))
         self.table.clear()
