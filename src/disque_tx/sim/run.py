@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from disque_tx.messages.bustypes import CAN_TABLES
@@ -52,7 +53,8 @@ class SimulatedRun(Stage):
     def execute(self, drain_s: int = DRAIN_S_MAX) -> list[str]:
         """All of it; returns the breaches, none when all promises were kept.
 
-        ``drain_s``: how long it may take until nothing is left to be done, after the faults.
+        ``drain_s``: how long it may take until nothing is left to be done, after the faults,
+        besides what rates of queues need.
         """
         world = self.world
         self.copies.watch(self.machines, bool(self.shape.hosts))
@@ -72,7 +74,7 @@ class SimulatedRun(Stage):
         world.run_for(2 * _SECOND)
         self.busy = False
         healing.begin()
-        until_us = world.now_us + drain_s * _SECOND
+        until_us = world.now_us + (drain_s + self._limited_s()) * _SECOND
         quiet = 0
         while world.now_us < until_us and quiet < 3:
             world.run_for(5 * _SECOND)
@@ -110,6 +112,18 @@ class SimulatedRun(Stage):
         self.actors += schedule_actors(self)
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
+
+    def _limited_s(self) -> int:
+        """How long it takes at least to deliver what waits in queues with a rate."""
+        jobs = {
+            job.id: job.queue
+            for _, node in self.nodes()
+            for job in node.jobs.table.values()
+            if work_left(self, node, job)
+        }
+        waiting = Counter(jobs.values())
+        rates = [one for one in self.workload.policies if one[1] == b"rate"]
+        return max((waiting[queue] // int(rate) for queue, _, rate in rates), default=0)
 
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""

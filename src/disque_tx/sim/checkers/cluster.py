@@ -61,6 +61,9 @@ IDLE_BYTES_PER_S: Final = 6_000
 JOB_BYTES: Final = 40_000
 #: Bytes per GETJOB, ACKJOB and other request, and other node.
 REQUEST_BYTES: Final = 3_000
+#: Bytes per RETRY for which a job waits in a queue, and other node: one asks before it would queue
+#: the job again, and is answered.
+WAIT_BYTES: Final = 1_000
 
 
 class WithinBudget(Checker):
@@ -79,10 +82,21 @@ class WithinBudget(Checker):
         budget = pairs * seconds * IDLE_BYTES_PER_S
         budget += len(run.history.added) * others * JOB_BYTES
         budget += run.requests * others * REQUEST_BYTES
+        budget += _retries(run) * others * WAIT_BYTES
         sent = run.world.counters["bus.bytes"]
         if sent > budget:
             return [f"{sent} bytes on the bus, where the budget of such a run is {int(budget)}"]
         return []
+
+
+def _retries(run: Stage) -> float:
+    """How often a RETRY was over of a job that waited for its last delivery."""
+    last_us = {one.job_id: one.sent_us for one in run.history.delivered}
+    return sum(
+        max(0, last_us.get(added.job_id, 0) - added.accepted_us) / 1e6 / added.retry_s
+        for added in run.history.accepted()
+        if added.retry_s > 0
+    )
 
 
 class PasswordRequired(Checker):
