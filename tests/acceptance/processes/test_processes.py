@@ -242,20 +242,21 @@ class StartTests(GroupTestCase):
         group = self.group(4)
         group.words[group.words.index("--port") + 1] = "55533"
         output = self.refused(group)
-        self.assertIn("4 processes need the ports 55534 to 55537, and 65534 to 65537", output)
+        ports = "the ports 55534 to 55537 are needed, and 65534 to 65537"
+        self.assertIn(f"For 4 processes {ports}", output)
         self.assertFalse((group.folder / "process-1").exists())
 
     def test_no_port(self) -> None:
         """Without TCP the processes could not reach each other."""
         group = self.group(2, f"unixsocket {self.short_folder()}/d.sock")
         group.words[group.words.index("--port") + 1] = "0"
-        self.assertIn("they reach each other by TCP", self.refused(group))
+        self.assertIn("The processes of a daemon reach each other by TCP", self.refused(group))
 
     def test_own_port_is_that_of_all(self) -> None:
         """A port cannot be both."""
         group = self.group(3)
         group.words += ["--process-port", str(group.port - 1)]
-        self.assertIn("cannot be among their own", self.refused(group))
+        self.assertIn("cannot be among those of its 3 processes", self.refused(group))
 
     def test_bus_port_in_use(self) -> None:
         """When a port of one process is taken, none of them serves, and the reason is shown."""

@@ -112,7 +112,7 @@ class RestartTests(SynchronousTestCase):
         started: list[tuple[str, list[str]]] = []
         self.patch(os, "execv", lambda path, words: started.append((path, words)))
         self.patch(sys, "orig_argv", ["python", "-O", "-m", "disque_tx", "/etc/disque.conf"])
-        server._restart(True, 0)
+        server._restart(0)
         words = [sys.executable, "-O", "-m", "disque_tx", "/etc/disque.conf"]
         self.assertEqual([(sys.executable, words)], started)
 

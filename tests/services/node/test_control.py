@@ -139,7 +139,7 @@ class ProcessTests(RootCase):
         """DEBUG RESTART ends the process with a request to start again."""
         root = self.started()
         self.ask(self.dial(), "DEBUG RESTART 250")
-        self.assertEqual((True, 250), root.restart_wanted)
+        self.assertEqual(250, root.restart_wanted)
         self.assertTrue(self.reactor.hasStopped)
 
     def test_restart_refused(self) -> None:

@@ -68,16 +68,16 @@ class PortTests(SynchronousTestCase):
         """What cannot work is refused with the numbers that people need."""
         refused: list[tuple[dict[str, Any], str]] = [
             ({"port": 0}, "leaves them no ports"),
-            ({"port": 55_533}, "the ports 55534 to 55537, and 65534 to 65537 for other nodes"),
+            ({"port": 55_533}, "ports 55534 to 55537 are needed, and 65534 to 65537 for other"),
             ({"cluster_bus_port": 65_532}, "65533 to 65536 for other nodes"),
-            ({"process_port": 7709}, "cannot be among their own, 7709 to 7712"),
+            ({"process_port": 7709}, "cannot be among those of its 4 processes, 7709"),
         ]
         for changes, message in refused:
             with self.assertRaisesRegex(ConfigError, message):
                 check(settings(**changes), 4)
-        for highest, text in ((1, "^1 process: "), (2, "^2 processes: ")):
+        for highest, text in ((1, "^For 1 process the"), (2, "^For 2 processes the")):
             with self.assertRaisesRegex(ConfigError, text):
-                check(settings(port=0), highest)
+                check(settings(port=65_535), highest)
         check(settings(port=55_531), 4)
         check(settings(process_port=7800), 4)
 

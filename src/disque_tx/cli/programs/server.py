@@ -256,7 +256,7 @@ def _work(
     if pid_file:
         os.unlink(pid_file)
     if root.restart_wanted is not None:
-        _restart(*root.restart_wanted)
+        _restart(root.restart_wanted)
     return root.exit_status
 
 
@@ -273,7 +273,7 @@ def _write_pid_file(settings: Settings, log: DaemonLog) -> str:
     return settings.pidfile
 
 
-def _restart(graceful: bool, delay_ms: int) -> None:
+def _restart(delay_ms: int) -> None:
     """Replace the process by a new one with the same arguments."""
     time.sleep(delay_ms / 1000)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -63,7 +63,7 @@ class Supervisor(Protocol):
     def request_stop(self, status: int) -> None:
         """End the process in an orderly way."""
 
-    def request_restart(self, graceful: bool, delay_ms: int) -> None:
+    def request_restart(self, delay_ms: int) -> None:
         """End it and start again."""
 
     def request_shutdown(self, rewrite_log: bool) -> None:
@@ -293,7 +293,7 @@ class NodeControl(Control):
                 raise CommandError(
                     "ERR", "failed to restart the server. Check server logs."
                 ) from error
-        self._supervisor.request_restart(graceful, delay_ms)
+        self._supervisor.request_restart(delay_ms)
 
     def crash(self, how: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV if how == "segfault" else signal.SIGABRT)

@@ -63,8 +63,8 @@ class NodeRoot(MultiService, SingleProcess):
     start once the log is loaded. ``common``: the configuration of the daemon, of which ``settings``
     are this node's: the same object, unless there are several processes.
 
-    The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` are for the program
-    that goes on after that. ``die``: ends the process at once, with an exit status.
+    The orderly end stops the reactor; ``exit_status`` and ``restart_wanted``, a delay in ms, are
+    for the program that goes on after that. ``die``: ends the process at once, with an exit status.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class NodeRoot(MultiService, SingleProcess):
         self.settings = self.common = settings
         self.log = log
         self.exit_status = 0
-        self.restart_wanted: tuple[bool, int] | None = None
+        self.restart_wanted: int | None = None
         self._reactor = reactor
         self._die = die
         self._stop_asked = False
@@ -307,9 +307,9 @@ class NodeRoot(MultiService, SingleProcess):
             notify("STOPPING=1")
             self._reactor.callLater(0, self._reactor.stop)
 
-    def request_restart(self, graceful: bool, delay_ms: int) -> None:
+    def request_restart(self, delay_ms: int) -> None:
         """End this process and let the program start again with the same arguments."""
-        self.restart_wanted = (graceful, delay_ms)
+        self.restart_wanted = delay_ms
         self.request_stop(0)
 
     def stopService(self) -> Deferred[Any]:

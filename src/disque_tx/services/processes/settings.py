@@ -54,19 +54,19 @@ def check(settings: Settings, highest: int) -> None:
     count = f"{highest} {'process' if highest == 1 else 'processes'}"
     if not settings.port:
         raise ConfigError(
-            f"{count}: they reach each other by TCP, and 'port 0' leaves them no ports. Give a"
-            " 'port'."
+            "The processes of a daemon reach each other by TCP, and 'port 0' leaves them no ports."
+            " Give a 'port'."
         )
     last, last_bus = own_port(settings, highest), own_bus_port(settings, highest)
     if last > PORT_MAX or last_bus > PORT_MAX:
         raise ConfigError(
-            f"{count} need the ports {first_port(settings)} to {last}, and"
+            f"For {count} the ports {first_port(settings)} to {last} are needed, and"
             f" {own_bus_port(settings, 1)} to {last_bus} for other nodes, but {PORT_MAX} is the"
             " highest port. Give a lower 'port', or a 'process-port' and a 'cluster-bus-port'."
         )
     if first_port(settings) <= settings.port <= last:
         raise ConfigError(
-            f"Port {settings.port} is the port of all {count}, and cannot be among their own,"
+            f"Port {settings.port} is that of the daemon, and cannot be among those of its {count},"
             f" {first_port(settings)} to {last}. Give another 'process-port'."
         )
 

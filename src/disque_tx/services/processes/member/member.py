@@ -290,7 +290,7 @@ class MemberRoot(NodeRoot):
         """SHUTDOWN is for the whole daemon."""
         self._channel.send(["shutdown", rewrite_log])
 
-    def request_restart(self, graceful: bool, delay_ms: int) -> None:
+    def request_restart(self, delay_ms: int) -> None:
         """The parent starts this process again when it has ended."""
         self.request_stop(0)
 
