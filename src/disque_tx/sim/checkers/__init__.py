@@ -14,9 +14,11 @@ from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
     EmptiedNodes,
     EndedStaysEnded,
+    SpreadAgain,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.discovery import OneCluster, OthersRefused
 from disque_tx.sim.checkers.jobs import (
     CopiesAdded,
     EnoughCopies,
@@ -93,4 +95,7 @@ def all_checkers() -> list[Checker]:
         CopiesMadeAgain(),
         EndedStaysEnded(),
         EmptiedNodes(),
+        OneCluster(),
+        OthersRefused(),
+        SpreadAgain(),
     ]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.machines.copies import jobs_lacking_copies
+from disque_tx.sim.machines.copies import (
+    hosts_of_jobs,
+    jobs_held_by_ours,
+    jobs_lacking_copies,
+)
 from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
@@ -19,11 +23,12 @@ _SPREAD_US: Final = 3_000_000
 
 
 class _EachSecond(Checker):
-    """Looks at the cluster once a second, in runs in which nodes of ours are lost."""
+    """Looks at the cluster once a second, in runs in which nodes of ours are lost, or in which those
+    beside originals make copies."""
 
     def watch(self, run: Stage) -> None:
         """Begin."""
-        if run.workload.losses and run.shape.bulk == "all":
+        if run.workload.losses and (run.shape.bulk == "all" or run.workload.mixed):
             run.world.at(_LOOK_US, lambda: self._next(run))
 
     def _next(self, run: Stage) -> None:
@@ -40,7 +45,8 @@ class CopiesMadeAgain(_EachSecond):
     """While no node is lost or comes back, no job lacks copies for long.
 
     Excused are jobs that were never acknowledged to their producer: they were withdrawn, perhaps
-    not at all nodes that had a copy.
+    not at all nodes that had a copy; and beside originals, which make no copies, the jobs that only
+    these have.
     """
 
     def __init__(self) -> None:
@@ -53,9 +59,10 @@ class CopiesMadeAgain(_EachSecond):
         if not run.plan.all_up() or len(run.plan.history) != self._faults:
             self._faults = len(run.plan.history)
             self._since.clear()
-        lacking = {
-            job_id for job_id in jobs_lacking_copies(run.machines) if not _withdrawn(run, job_id)
-        }
+        found = jobs_lacking_copies(run.machines)
+        if run.workload.mixed:
+            found &= jobs_held_by_ours(run.machines)
+        lacking = {job_id for job_id in found if not _withdrawn(run, job_id)}
         for job_id in list(self._since):
             if job_id not in lacking:
                 del self._since[job_id]
@@ -79,6 +86,41 @@ def _withdrawn(run: Stage, job_id: bytes) -> bool:
             added = run.history.added.get(job.body)
             return added is not None and added.accepted_us < 0
     return False
+
+
+class SpreadAgain(_EachSecond):
+    """While no host is lost or comes back, the copies of a job are not all on one host for long, if
+    they were on several before."""
+
+    def __init__(self) -> None:
+        self._several: set[bytes] = set()
+        self._since: dict[bytes, int] = {}
+        self._breaches: dict[bytes, str] = {}
+        self._faults = 0
+
+    def look(self, run: Stage) -> None:
+        if not run.plan.daemons:
+            return
+        now_us = run.world.now_us
+        if not run.plan.all_up() or len(run.plan.history) != self._faults:
+            self._faults = len(run.plan.history)
+            self._since.clear()
+        hosts = hosts_of_jobs(run.machines)
+        alone = {job_id for job_id, places in hosts.items() if len(places) == 1} & self._several
+        self._several |= {job_id for job_id, places in hosts.items() if len(places) > 1}
+        for job_id in list(self._since):
+            if job_id not in alone:
+                del self._since[job_id]
+        for job_id in sorted(alone):
+            since_us = self._since.setdefault(job_id, now_us)
+            if now_us - since_us > _LACKING_US and not _withdrawn(run, job_id):
+                self._breaches[job_id] = (
+                    f"{job_id.decode('latin-1')}: on one host only since {since_us / 1e6:.3f} s"
+                )
+
+    def judge(self, run: Stage) -> list[str]:
+        """Jobs that stayed on one host."""
+        return list(self._breaches.values())
 
 
 class EmptiedNodes(Checker):
