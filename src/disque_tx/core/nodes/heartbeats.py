@@ -242,7 +242,8 @@ class Heartbeats:
     def _fail_if_majority(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
         """Mark a node as failed, and broadcast it, if a majority reports it (cluster protocol,
         section 8.6)."""
-        if failure.majority_agrees(about, self._membership.size, now_ms, node_timeout_ms):
+        voters = failure.voters(about, self._membership.nodes.values())
+        if failure.majority_agrees(about, voters, now_ms, node_timeout_ms):
             failure.mark_failed(about, now_ms)
             self._membership.changed = True
             self._peers.broadcast(NodeFailed(about.id))

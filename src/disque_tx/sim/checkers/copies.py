@@ -23,8 +23,8 @@ _SPREAD_US: Final = 3_000_000
 
 
 class _EachSecond(Checker):
-    """Looks at the cluster once a second, in runs in which nodes of ours are lost, or in which those
-    beside originals make copies."""
+    """Looks at the cluster once a second, in runs in which nodes are lost, and it is defined who
+    makes copies then: nodes of ours, if there are no others or others as originals are."""
 
     def watch(self, run: Stage) -> None:
         """Begin."""
