@@ -89,8 +89,8 @@ class SelectionTests(SynchronousTestCase):
 
     @given(st.integers(0, 30), st.integers(0, 2**32))
     def test_who(self, others: int, seed: int) -> None:
-        """No node is described twice, nor nodes without ID, nor this node; nor nodes without address,
-        unless they fail, which a majority has to learn."""
+        """No node is described twice, nor nodes without ID, nor this node; nor nodes without
+        address, unless they fail, which a majority has to learn."""
         random = Random(seed)
         flags = (0, 0, PFAIL, FAIL, LEAVING, NOADDR, NOADDR | PFAIL, HANDSHAKE)
         entries = table(*[linked(number, random.choice(flags)) for number in range(others)])

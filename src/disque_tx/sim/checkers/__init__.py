@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.sim.checkers.alike import CopiesAlike
 from disque_tx.sim.checkers.cluster import (
     AcksCollected,
     Drained,
@@ -14,6 +15,7 @@ from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
     EmptiedNodes,
     EndedStaysEnded,
+    NoneMadeTwice,
     SpreadAgain,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
@@ -98,4 +100,6 @@ def all_checkers() -> list[Checker]:
         OneCluster(),
         OthersRefused(),
         SpreadAgain(),
+        NoneMadeTwice(),
+        CopiesAlike(),
     ]

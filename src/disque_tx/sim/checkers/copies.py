@@ -20,6 +20,9 @@ _LOOK_US: Final = 1_000_000
 _LACKING_US: Final = 30_000_000
 #: After that time an acknowledgement is everywhere, and before that no fault.
 _SPREAD_US: Final = 3_000_000
+#: Copies that are made for each that was lost, and besides: nodes that confirm late are replaced.
+_MADE_PER_LOST: Final = 1.1
+_MADE_MORE: Final = 5
 
 
 class _EachSecond(Checker):
@@ -121,6 +124,21 @@ class SpreadAgain(_EachSecond):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that stayed on one host."""
         return list(self._breaches.values())
+
+
+class NoneMadeTwice(Checker):
+    """When nothing but losses happens, no more copies are made again than were lost, but for a few:
+    of several nodes that could make a copy one does, and the others wait."""
+
+    def judge(self, run: Stage) -> list[str]:
+        """A run in which copies were made twice."""
+        if not run.plan.copies_lost or {name for _, name, _ in run.plan.history} != {"one_lost"}:
+            return []
+        made = sum(int(node.totals.copies_made) for _, node in run.nodes())
+        allowed = int(run.plan.copies_lost * _MADE_PER_LOST) + _MADE_MORE
+        if made <= allowed:
+            return []
+        return [f"{made} copies made again where {run.plan.copies_lost} were lost"]
 
 
 class EmptiedNodes(Checker):

@@ -6,6 +6,7 @@ from random import Random
 
 from disque_tx.sim.faults.targets import Targets
 from disque_tx.sim.machines.copies import (
+    held_jobs,
     hosts_of_jobs,
     jobs_held_by_ours,
     jobs_lacking_copies,
@@ -21,6 +22,7 @@ def one_lost(targets: Targets, random: Random) -> End | None:
         return None
     machine = random.choice(targets.machines)
     targets.record("one_lost", machine.ip)
+    targets.copies_lost += len(held_jobs(machine))
     _lose(machine)
     return lambda: targets.bring_back(machine)
 

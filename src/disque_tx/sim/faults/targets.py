@@ -23,6 +23,7 @@ class Targets:
     """``history``: time, name and place of every fault that happened. ``returned_us``: when a node
     that was away for a while is back. ``daemons``: those with several processes. ``names``: the
     name under which nodes find each other, if they do.
+    ``copies_lost``: how many copies of jobs were on machines that were lost.
     ``left_to_originals``: IDs of the jobs that only originals held after a loss.
     ``held_when_empty``: jobs of nodes that said they were empty; ``not_emptied``: nodes that did
     not get rid of their jobs in time."""
@@ -35,6 +36,7 @@ class Targets:
         self.returned_us = 0
         self.daemons: list[Daemon] = []
         self.names: NameService | None = None
+        self.copies_lost = 0
         self.left_to_originals: set[bytes] = set()
         self.held_when_empty: list[str] = []
         self.not_emptied: list[str] = []

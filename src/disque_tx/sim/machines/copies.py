@@ -27,6 +27,11 @@ def jobs_lacking_copies(machines: list[Machine]) -> set[bytes]:
     return {job_id for job_id, count in held.items() if count < wanted[job_id]} - apart
 
 
+def held_jobs(machine: Machine) -> set[bytes]:
+    """IDs of the jobs of which this machine has a copy that is to be delivered again."""
+    return {job.id for _, job in _copies([machine])}
+
+
 def jobs_held_by_ours(machines: list[Machine]) -> set[bytes]:
     """IDs of the jobs of which a node of ours has a copy that is to be delivered again."""
     ours = [machine for machine in machines if machine.settings.features]

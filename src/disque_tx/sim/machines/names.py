@@ -9,8 +9,8 @@ fault does:
 - ``stale``: addresses that nodes had at any time are listed as well, and not those of nodes that
   run for a few seconds only;
 - ``foreign``: the nodes of another cluster are listed as well;
-- ``crowded``: there are a thousand addresses, and nearly all of them are none of a node: at some of
-  them connections are refused, at others nothing answers.
+- ``crowded``: there are a thousand more addresses, which are none of a node: at some of them
+  connections are refused, at others nothing answers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class NameService(NameLookup):
         if "foreign" in self.lies:
             found += self._places(self.others)
         if "crowded" in self.lies:
-            found += [(host, self._port, 0) for host in _CROWD[len(found) :]]
+            found += [(host, self._port, 0) for host in _CROWD]
         found = list(dict.fromkeys(found))
         self._random.shuffle(found)
         return found or "it has no addresses"

@@ -94,6 +94,25 @@ HOSTS: Final[dict[str, Workload]] = {
     ),
 }
 
+KEPT: Final[dict[str, Workload]] = {
+    "losses-with-ttl": attrs.evolve(
+        LOSSES["losses"],
+        ttl_s=(25, 40, 7_200),
+        actions=("ack",) * 4 + ("nack", "ignore", "ignore"),
+    ),
+    "losses-with-letters": attrs.evolve(
+        LOSSES["losses"],
+        retry_s=(2, 4),
+        actions=("ack", "ack", "nack", "nack", "nack-later", "ignore"),
+        policies=(
+            (b"*", b"retry-delay", b"1"),
+            (b"*", b"max-deliveries", b"6"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+        ),
+    ),
+    "losses-with-keys": attrs.evolve(LOSSES["losses"], delay_s=(0, 0, 5), keys=True),
+}
+
 _LIES: Final = tuple(f"name_{lie}" for lie in LIES)
 NAMES: Final[dict[str, Workload]] = {
     "names": Workload(

@@ -12,6 +12,7 @@ import attrs
 from disque_tx.sim.stage.goneworkloads import (
     EVACUATIONS,
     HOSTS,
+    KEPT,
     LOSSES,
     MIXED,
     NAMES,
@@ -274,6 +275,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     16_000_000: NAMES,
     17_000_000: HOSTS,
     18_000_000: MIXED,
+    19_000_000: KEPT,
 }
 
 
