@@ -25,6 +25,7 @@ from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _LOST_US: Final = (1_000_000, 20_000_000)
+_REPLACED_US: Final = (200_000, 2_500_000)
 _EVACUATED_US: Final = (60_000_000, 90_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
 _FULL_BYTES: Final = 100
@@ -323,6 +324,7 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_lost": Fault(one_lost, _LOST_US),
+    "one_replaced": Fault(one_lost, _REPLACED_US),
     "one_lost_of_mixed": Fault(one_lost_of_mixed, _LOST_US),
     "host_lost": Fault(host_lost, _LOST_US),
     "parted": Fault(_partition("parted", False), _PARTED_US),

@@ -17,7 +17,8 @@ from disque_tx.sim.world.network import End
 
 def one_lost(targets: Targets, random: Random) -> End | None:
     """One machine is gone, and its disk, if all have been up for a while and every job has all its
-    copies. Later an empty one comes in its place, with another ID."""
+    copies. Later an empty one comes in its place, with another ID; perhaps before anybody suspects
+    that it is gone."""
     if not targets.all_up() or jobs_lacking_copies(targets.machines):
         return None
     machine = random.choice(targets.machines)

@@ -127,7 +127,7 @@ NAMES: Final[dict[str, Workload]] = {
         retry_s=(2, 4, 8), logs=True, named=True, faults=("readdressed", *_LIES)
     ),
     "names-losses": attrs.evolve(
-        LOSSES["losses"], named=True, faults=("one_lost", "one_lost", *_LIES)
+        LOSSES["losses"], named=True, faults=("one_lost", "one_replaced", *_LIES)
     ),
     "names-parted": attrs.evolve(
         LOSSES["losses"], named=True, faults=("one_lost", "parted", "reset", *_LIES)
