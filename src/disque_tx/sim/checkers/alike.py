@@ -23,7 +23,7 @@ _Counters = tuple[int, int]
 class CopiesAlike(Checker):
     """In runs in which nodes are lost, all copies of a job have the same queue, body, RETRY, DELAY,
     REPLICATE and end of life; and a new copy does not count fewer NACKs and deliveries than all the
-    others had counted a second before."""
+    others had counted a second before. The life of a job that is on its way stands still."""
 
     def __init__(self) -> None:
         self._breaches: dict[bytes, str] = {}
@@ -42,7 +42,9 @@ class CopiesAlike(Checker):
                 if job.state not in (ACKED, WAIT_REPL) and not job.dummy:
                     copies.setdefault(job.id, []).append((machine, job))
         for job_id, found in copies.items():
-            what = _difference(found) or self._counted_less(job_id, found)
+            what = _difference(found, run.world.longest_transit_us // 1_000) or self._counted_less(
+                job_id, found
+            )
             if what and job_id not in self._breaches:
                 self._breaches[job_id] = (
                     f"{job_id.decode('latin-1')}: {what} at {run.world.now_us / 1e6:.3f} s"
@@ -70,8 +72,9 @@ class CopiesAlike(Checker):
         return list(self._breaches.values())
 
 
-def _difference(found: list[tuple[Machine, Job]]) -> str:
-    """What differs between these copies of a job, empty for nothing."""
+def _difference(found: list[tuple[Machine, Job]], transit_ms: int) -> str:
+    """What differs between these copies of a job, empty for nothing. ``transit_ms``: as long as a
+    message was on its way, by which a copy may live longer."""
     if len(found) < 2:
         return ""
     fields = [(j.queue, j.body, j.retry_s, j.delay_s, j.repl, j.ctime) for _, j in found]
@@ -79,6 +82,6 @@ def _difference(found: list[tuple[Machine, Job]]) -> str:
         return f"copies differ: {fields[0]}, {next(one for one in fields if one != fields[0])}"
     lives_ms = [int(job.expire_ms) - machine.clocks.steady_ms() for machine, job in found]
     longer_ms = max(lives_ms) - min(lives_ms)
-    if longer_ms > _LIFE_MS:
+    if longer_ms > _LIFE_MS + transit_ms:
         return f"one copy lives {longer_ms / 1000:.0f} s longer than another"
     return ""
