@@ -246,6 +246,7 @@ class Cluster:
                 return False
         elif sender != entry.id:
             self._links.lose_address(entry)
+            self._links.renew(self._peers.entry(sender), link)
             return False
         link.peer_id = sender
         return True

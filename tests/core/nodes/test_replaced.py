@@ -6,6 +6,7 @@ from random import Random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.nodes.duplicateids import is_replaced
 from disque_tx.messages.nodes import FAIL, NOADDR, PFAIL
 from tests.core.clusterbench import Net, Peer
 
@@ -52,6 +53,18 @@ class ReplacedTests(SynchronousTestCase):
         self.assertEqual([NOADDR, NOADDR], self.flags())
         self.net.run(3 * T_MS)
         self.assertEqual([FAIL | NOADDR] * 2, self.flags())
+
+    def test_links(self) -> None:
+        """The others call the lost node at its address and reach the new one. What they send that
+        one later, as copies of jobs, is not taken for what an earlier link has delivered late."""
+        new = self.replace(self.lost.ip)
+        self.net.run(3_000)
+        for peer in self.alive:
+            link = peer.membership.nodes[new.id].link
+            (accepted,) = [wire.far for wire in self.net.wires if wire.near is link]
+            entry = new.membership.nodes[peer.id]
+            self.assertEqual(entry.newest_link, accepted.number)
+            self.assertFalse(is_replaced(entry, accepted))
 
     def test_forgotten(self) -> None:
         """With ``cluster-forget-after`` the lost node disappears from all tables, for good."""

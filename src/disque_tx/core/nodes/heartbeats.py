@@ -222,7 +222,9 @@ class Heartbeats:
             elif sender is not None and not reported.flags & NOADDR:
                 if not membership.blacklisted(reported.id, now_ms):
                     self._try_meet(reported, now_ms)
-                elif reported.flags & FAIL and membership.forgotten.aged(reported.id, now_ms):
+                elif reported.flags & (FAIL | PFAIL) and membership.forgotten.aged(
+                    reported.id, now_ms
+                ):
                     self._peers.tell_forgotten(sender, reported.id)
 
     def _try_meet(self, reported: GossipEntry, now_ms: i64) -> None:
@@ -253,6 +255,10 @@ class Heartbeats:
         21.10)."""
         about = self._peers.entry(message.about)
         if about is not None:
+            if about.flags & PFAIL:
+                # Who has forgotten it reports it no more: this node would never see a majority.
+                failure.mark_failed(about, now_ms)
+                self._membership.changed = True
             forgetting.tell(about)
         else:
             self._membership.forgotten.age(message.about, now_ms)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _LOOK_US: Final = 1_000_000
 #: Each time a job is copied its life becomes shorter, by less than a second.
 _LIFE_MS: Final = 6_000
+#: A message that takes longer may bring older counters than those of the last look.
+_LATE_MS: Final = 500
 
 #: NACKs and other deliveries of a job, as one node counts them.
 _Counters = tuple[int, int]
@@ -23,7 +25,8 @@ _Counters = tuple[int, int]
 class CopiesAlike(Checker):
     """In runs in which nodes are lost, all copies of a job have the same queue, body, RETRY, DELAY,
     REPLICATE and end of life; and a new copy does not count fewer NACKs and deliveries than all the
-    others had counted a second before. The life of a job that is on its way stands still."""
+    others had counted a second before, unless messages were on their way for that long. The life of
+    a job that is on its way stands still."""
 
     def __init__(self) -> None:
         self._breaches: dict[bytes, str] = {}
@@ -41,10 +44,11 @@ class CopiesAlike(Checker):
             for job in node.jobs.table.values():
                 if job.state not in (ACKED, WAIT_REPL) and not job.dummy:
                     copies.setdefault(job.id, []).append((machine, job))
+        transit_ms = run.world.longest_transit_us // 1_000
         for job_id, found in copies.items():
-            what = _difference(found, run.world.longest_transit_us // 1_000) or self._counted_less(
-                job_id, found
-            )
+            what = _difference(found, transit_ms)
+            if not what and transit_ms < _LATE_MS:
+                what = self._counted_less(job_id, found)
             if what and job_id not in self._breaches:
                 self._breaches[job_id] = (
                     f"{job_id.decode('latin-1')}: {what} at {run.world.now_us / 1e6:.3f} s"

@@ -80,7 +80,9 @@ _MIXED_LOSSES: Final = attrs.evolve(LOSSES["losses"], mixed=True, faults=("one_l
 MIXED: Final[dict[str, Workload]] = {
     "losses-mixed": _MIXED_LOSSES,
     "losses-mixed-and-more": attrs.evolve(
-        _MIXED_LOSSES, faults=("one_lost_of_mixed", "reset", "stall", "slow_link", "one_away")
+        # An original that comes back without its jobs is not asked what it has lost.
+        _MIXED_LOSSES,
+        faults=("one_lost_of_mixed", "reset", "stall", "slow_link"),
     ),
 }
 
@@ -121,7 +123,7 @@ NAMES: Final[dict[str, Workload]] = {
         actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore"),
         logs=True,
         named=True,
-        faults=("readdressed", "empty_disk", "parted", "kill", "restart", *_LIES),
+        faults=("readdressed", "one_lost", "parted", "kill", "restart", *_LIES),
     ),
     "names-readdressed": Workload(
         retry_s=(2, 4, 8), logs=True, named=True, faults=("readdressed", *_LIES)
