@@ -14,7 +14,7 @@ from disque_tx.sim.machines.interfaces import Answer, NameLookup, Running
 SOURCE: Final = "dns:nodes"
 
 
-class Lookups:
+class NameWatch:
     """Of one process, until it ends."""
 
     def __init__(self, process: Running, names: NameLookup) -> None:

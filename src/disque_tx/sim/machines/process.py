@@ -29,7 +29,7 @@ from disque_tx.messages.records import JobRecord
 from disque_tx.sim.machines.bus import SimBus
 from disque_tx.sim.machines.control import SimControl, TracedReports
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings, Running
-from disque_tx.sim.machines.lookups import Lookups
+from disque_tx.sim.machines.lookups import NameWatch
 from disque_tx.sim.machines.loop import Loop, SimScheduler
 from disque_tx.sim.machines.sessions import SimSessions
 from disque_tx.sim.world.files import SimFiles
@@ -148,7 +148,7 @@ class Process(Running):
         self.lifecycle.begin()
         self._loop.schedule()
         if self.machine.names is not None and self.machine.settings.discovery_ms > 0:
-            Lookups(self, self.machine.names)
+            NameWatch(self, self.machine.names)
 
     # -- for the lifecycle -------------------------------------------------------------------
 
