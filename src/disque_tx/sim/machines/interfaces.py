@@ -168,6 +168,11 @@ class Hardware:
         self.joins = False
         self.names: NameLookup | None = None
 
+    @property
+    def announced(self) -> bytes:
+        """The address that the node announces, empty for the one where it connects from."""
+        return self.host if self.host != self.ip and self.settings.announces else b""
+
     def stop(self) -> None:
         """Stop the process in an orderly way."""
         raise NotImplementedError

@@ -70,8 +70,7 @@ class Process(Running):
         self.feed = self._loop.feed
         self._ending: Callable[[], None] | None = None
         membership = membership_from_file(self._load_nodes(), machine.port, self._new_node_id)
-        silent = machine.host == machine.ip or not settings.announces
-        membership.announce(b"" if silent else machine.host, machine.port, 0)
+        membership.announce(machine.announced, machine.port, 0)
         membership.features = settings.features
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
         self.node.recurring.calendar = CronCalendar()
