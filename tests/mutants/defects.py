@@ -17,7 +17,10 @@ from disque_tx.core.adding.adding import Adding
 from disque_tx.core.adding.fanout import Fanout
 from disque_tx.core.adding.placement import Placement
 from disque_tx.core.adding.replication import Replication
+from disque_tx.core.admission.clustername import ClusterName
+from disque_tx.core.admission.forgetting import Forgetting
 from disque_tx.core.base.answerline import AnswerLine
+from disque_tx.core.cluster import Cluster
 from disque_tx.core.counting.answers import CountAnswer
 from disque_tx.core.counting.flushing import Flushing
 from disque_tx.core.counting.requests import QueueQueries
@@ -31,6 +34,7 @@ from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.receivers import Receivers
 from disque_tx.core.getting.supplying import Supplying
 from disque_tx.core.getting.unblocking import Unblocking
+from disque_tx.core.healing import repairs
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.healing.lostnodes import LostNodes
 from disque_tx.core.healing.repairs import Repairs
@@ -42,11 +46,15 @@ from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.leaving.evacuation import Evacuation
 from disque_tx.core.leaving.giving import Giving
+from disque_tx.core.leaving.moving import Moving
 from disque_tx.core.leaving.takeovers import Takeovers
 from disque_tx.core.node import Node
+from disque_tx.core.nodes import discovery
 from disque_tx.core.nodes.clocks import Clocks
+from disque_tx.core.nodes.discovery import Discovery
 from disque_tx.core.nodes.heartbeats import Heartbeats
 from disque_tx.core.nodes.links import Links
+from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.core.queues.endings import Endings
 from disque_tx.core.queues.index import Matching
@@ -79,6 +87,16 @@ from disque_tx.wire.jobs.jobid import JobIdSource
 from disque_tx.wire.resp.replies import RespWriter
 from tests.mutants.answerplants import answer_out_of_turn, await_first_only, overtake
 from tests.mutants.demandplants import keep_credit, keep_used_up, refuse_for_good
+from tests.mutants.gatherplants import (
+    changed,
+    gives_to_leaving,
+    late_copy,
+    not_beside_originals,
+    some_unaware,
+    tried_once,
+    whole_life,
+    without_hosts,
+)
 from tests.mutants.healplants import (
     asks_nobody,
     fresh_delay,
@@ -1033,6 +1051,150 @@ MUTANTS: Final = [
         kept_too,
         "AtMostOnce",
         ("evacuations", "one_evacuated"),
+    ),
+    Mutant(
+        "list-unsent",
+        "a copy that is made again comes without the list of the other holders",
+        Repairs,
+        "_send",
+        changed(nodes=()),
+        "EndedStaysEnded",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "not-beside",
+        "no copies are made again of jobs that an original has as well",
+        Repairs,
+        "begin",
+        not_beside_originals,
+        "CopiesMadeAgain",
+        ("losses-mixed", "one_lost_of_mixed"),
+    ),
+    Mutant(
+        "copy-fresh-ttl",
+        "the TTL of a copy that is made again begins anew",
+        repairs,
+        "life_s",
+        whole_life,
+        "CopiesAlike",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "copy-late-ttl",
+        "a copy with a TTL that begins anew is delivered after the end of the job",
+        repairs,
+        "life_s",
+        whole_life,
+        "InTime",
+        ("losses-with-ttl", "one_lost"),
+    ),
+    Mutant(
+        "copy-other-retry",
+        "a copy that is made again has another RETRY",
+        Repairs,
+        "_send",
+        changed(retry_s=300),
+        "CopiesAlike",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "copy-uncounted",
+        "a copy that is made again counts no NACKs and deliveries",
+        Repairs,
+        "_send",
+        changed(nacks=0, deliveries=0),
+        "CopiesAlike",
+        ("losses-with-letters", "one_lost"),
+    ),
+    Mutant(
+        "copy-revives",
+        "a late copy brings back an acknowledged job",
+        Healing,
+        "_repair",
+        late_copy,
+        "EndedStaysEnded",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "some-unaware",
+        "half of the nodes take one that is lost for a holder",
+        LostNodes,
+        "status",
+        some_unaware,
+        "CopiesMadeAgain",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "leaving-given",
+        "a node that leaves gives its jobs to another one that leaves",
+        Moving,
+        "begin_part",
+        gives_to_leaving,
+        "EmptiedNodes",
+        ("evacuations", "two_evacuated"),
+    ),
+    Mutant(
+        "hosts-ignored",
+        "copies that are lost with a host are made again on one host",
+        Membership,
+        "refresh",
+        without_hosts,
+        "SpreadAgain",
+        ("losses-of-hosts", "host_lost"),
+    ),
+    Mutant(
+        "never-forgotten",
+        "nodes that are lost are never forgotten",
+        Forgetting,
+        "due",
+        lambda right: lambda self, entries, now_ms: [],
+        "SameViews",
+        ("names-losses", "one_lost"),
+    ),
+    Mutant(
+        "replaced-lives",
+        "a node whose address another one has is never suspected",
+        Cluster,
+        "_miss",
+        nothing,
+        "CopiesMadeAgain",
+        ("names-losses", "one_replaced"),
+    ),
+    Mutant(
+        "name-ignored",
+        "nodes of another cluster are introduced",
+        ClusterName,
+        "is_same",
+        lambda right: lambda self, message: True,
+        "OthersRefused",
+        ("names", "name_foreign"),
+    ),
+    Mutant(
+        "tried-once",
+        "an address where nobody answered is tried no more",
+        Discovery,
+        "_review",
+        tried_once,
+        "OneCluster",
+        ("names-parted", "parted"),
+    ),
+    Mutant(
+        "crowd-kept",
+        "any number of addresses is kept",
+        discovery,
+        "ADDRESSES_MAX",
+        lambda right: 100 * right,
+        "OthersRefused",
+        ("names", "name_crowded"),
+    ),
+    Mutant(
+        "crowd-at-once",
+        "all addresses are tried at once",
+        discovery,
+        "TRIES_MAX",
+        lambda right: 100 * right,
+        "OthersRefused",
+        ("names", "name_crowded"),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.campaign import checked_run
-from disque_tx.sim.stage.shape import Pair, Shape, draw_shape, with_losses, with_processes
+from disque_tx.sim.stage.shape import Pair, Shape, draw_shape, shaped
 from disque_tx.sim.stage.workloads import workload_called
 from disque_tx.sim.world.world import World
 from tests.mutants.defects import MUTANTS, Mutant
@@ -67,9 +67,9 @@ def small(seed: int, task: Pair | None = None) -> Shape:
         appendonly=shape.appendonly or chosen.logs,
         fault_s=_FAULTS_AWAY_S if fault in ("one_away", "one_clock") else _FAULTS_S,
     )
-    if chosen.losses or chosen.evacuates:
-        return attrs.evolve(with_losses(World(seed), shape), bulk="all")
-    return with_processes(World(seed), shape) if chosen.processes else shape
+    shape = shaped(World(seed), shape)
+    gone = chosen.losses or chosen.evacuates
+    return attrs.evolve(shape, bulk="all") if gone and not chosen.mixed else shape
 
 
 @cache
@@ -83,7 +83,8 @@ def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
 def _drain_s(shape: Shape) -> int:
     """How long a run may take until nothing is left to be done."""
     chosen = workload_called(shape.workload)
-    return _DRAIN_LOST_S if chosen.losses or chosen.evacuates else _DRAIN_S
+    gone = chosen.losses or chosen.evacuates or chosen.named
+    return _DRAIN_LOST_S if gone else _DRAIN_S
 
 
 def caught(mutant: Mutant, seed: int) -> str:

@@ -122,7 +122,9 @@ class Cluster:
         self._ticks += 1
         for entry in entries:
             entry.contested = has_duplicate(entry, now_ms, self.node_timeout_ms)
-            if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
+            if entry.flags & NOADDR:
+                self._miss(entry)
+            elif not entry.flags & (MYSELF | HANDSHAKE):
                 self._watch(entry)
         membership.identity.tick(now_ms, self.node_timeout_ms)
         membership.refresh()
@@ -166,6 +168,14 @@ class Cluster:
         if gossip.silent(entry, now_ms, self.node_timeout_ms):
             self._ping(entry, PING)
         elif failure.overdue(entry, now_ms, self.node_timeout_ms):
+            entry.flags |= PFAIL
+
+    def _miss(self, entry: NodeEntry) -> None:
+        """Another node has the address of this one, so it cannot be pinged. It is suspected all the
+        same, unless it calls in time."""
+        if entry.ping_sent_ms == 0:
+            entry.ping_sent_ms = self._turn.now_ms
+        elif failure.overdue(entry, self._turn.now_ms, self.node_timeout_ms):
             entry.flags |= PFAIL
 
     def _ping(self, entry: NodeEntry, kind: i64) -> None:
@@ -236,6 +246,7 @@ class Cluster:
                 return False
         elif sender != entry.id:
             self._links.lose_address(entry)
+            self._links.renew(self._peers.entry(sender), link)
             return False
         link.peer_id = sender
         return True

@@ -25,7 +25,7 @@ from disque_tx.sim.actors.tables import LastRepair, TableOperator
 from disque_tx.sim.stage.checker import Checker
 from disque_tx.sim.stage.shape import Shape
 from disque_tx.sim.stage.stage import Stage
-from disque_tx.sim.stage.workleft import waits_for_copies, work_left
+from disque_tx.sim.stage.workleft import views_differ, waits_for_copies, work_left
 from disque_tx.sim.stage.workload import Workload
 
 _SECOND: Final = 1_000_000
@@ -61,10 +61,11 @@ class SimulatedRun(Stage):
         self.transfers.watch(self.machines)
         for checker in self.checkers:
             checker.watch(self)
-        for machine in self.machines:
+        for machine in (*self.machines, *self.strangers):
             machine.start()
         healing = Healing(self)
-        healing.meet()
+        if not self.workload.named:
+            healing.meet()
         world.run_for(8 * _SECOND)
         self._start_clients()
         end_us = world.now_us + self.shape.fault_s * _SECOND
@@ -130,6 +131,8 @@ class SimulatedRun(Stage):
         if tables_differ(self) or not self.history.schedules.ended:
             return True
         if self.last_repair is not None and not self.last_repair.over:
+            return True
+        if self.workload.named and views_differ(self):
             return True
         for machine in self.machines:
             process = machine.process

@@ -60,6 +60,22 @@ class ForgettingTests(SynchronousTestCase):
         self.assertEqual([3, 3, 3], [len(peer.membership.nodes) for peer in self.alive])
         self.assertEqual(1, max(peer.cluster.forgetting.count for peer in self.alive))
 
+    def test_started_late(self) -> None:
+        """A node that was down until the others had forgotten the dead one, and takes it for alive,
+        suspects it alone. It forgets it as well, though there is no majority any more."""
+        self.set_after(*self.alive[:2])
+        late = self.alive[2]
+        late.silent = True
+        self.net.kill(self.gone)
+        for peer in self.alive[:2]:
+            # By a majority, the late node included, as far as these know.
+            peer.membership.nodes[self.gone.id].flags |= FAIL
+        self.net.run(AFTER_MS + 5_000)
+        self.assertEqual([late], self.knowing())
+        late.silent = False
+        self.net.run(FAILED_MS + 20_000)
+        self.assertEqual([], self.knowing())
+
     def test_missed(self) -> None:
         """A node that was away when the others forgot the dead one learns of it afterwards, and
         does not bring it back."""

@@ -89,14 +89,16 @@ class SelectionTests(SynchronousTestCase):
 
     @given(st.integers(0, 30), st.integers(0, 2**32))
     def test_who(self, others: int, seed: int) -> None:
-        """No node is described twice, nor nodes without address or ID, nor this node."""
+        """No node is described twice, nor nodes without ID, nor this node; nor nodes without
+        address, unless they fail, which a majority has to learn."""
         random = Random(seed)
-        flags = (0, 0, PFAIL, FAIL, LEAVING, NOADDR, HANDSHAKE)
+        flags = (0, 0, PFAIL, FAIL, LEAVING, NOADDR, NOADDR | PFAIL, HANDSHAKE)
         entries = table(*[linked(number, random.choice(flags)) for number in range(others)])
         chosen = selection(entries, random.random)
         self.assertEqual(len(chosen), len({entry.id for entry in chosen}))
         for entry in chosen:
-            self.assertEqual(0, entry.flags & (MYSELF | NOADDR | HANDSHAKE))
+            self.assertEqual(0, entry.flags & (MYSELF | HANDSHAKE))
+            self.assertNotEqual(NOADDR, entry.flags & (NOADDR | PFAIL))
 
     def test_failing_first(self) -> None:
         """Failures must spread fast, so a failing node is described more often."""

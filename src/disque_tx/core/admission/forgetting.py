@@ -4,9 +4,9 @@
    it back: time to say the same to the other nodes (cluster protocol, section 8.8).
 2. With ``cluster-forget-after``, a node that was in FAIL for that time is forgotten everywhere:
    the first node to find it due sends this to the other nodes of ours, which do the same if they
-   see it in FAIL, too, whatever their own setting (section 21.10). Gossip cannot bring it back for
-   a day; a node that still reports it as failing gets the message again. It is a member again as
-   soon as somebody introduces it.
+   see it in FAIL, or suspect it, whatever their own setting (section 21.10). Gossip cannot bring it
+   back for a day; a node that still reports it as failing gets the message again. It is a member
+   again as soon as somebody introduces it.
 3. A node is not forgotten as long as copies of its jobs are being made again.
 
 All times are those of the steady clock.

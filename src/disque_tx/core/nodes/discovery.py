@@ -44,6 +44,8 @@ _PATIENCE_MS: Final = 1_000
 #: Of failures in a row, as many count.
 _FAILURES_MAX: Final = 2
 _JITTER: Final = 0.25
+#: By how much, in all, one wait for the next lookup differs from another.
+_LOOKUP_JITTER: Final = 0.2
 _BROADCAST: Final = IPv4Address("255.255.255.255")
 
 #: IP address, port for clients, bus port; 0 for the bus port that belongs to the port.
@@ -120,6 +122,14 @@ class Discovery:
         return [f"{one.name}: {one.error}" for one in self.sources.values() if one.error]
 
     # -- what sources answer -----------------------------------------------------------------
+
+    def pause_s(self, chance: float) -> float:
+        """How long after the beginning of a lookup the next one of the same source begins: the
+        interval, a little more or less, so that nodes that were started together do not ask
+        together. ``chance``: a random number in [0, 1)."""
+        return (
+            float(int(self.interval_ms)) / 1000 * (1 - _LOOKUP_JITTER / 2 + _LOOKUP_JITTER * chance)
+        )
 
     def source(self, name: str) -> Source:
         """The source of this name, a new one if there is none."""

@@ -3,16 +3,20 @@
 One node alone cannot tell a dead peer from a broken connection, so there are two steps:
 
 1. PFAIL: this node's own opinion, after a PING went unanswered for the node time-out.
-2. FAIL: a majority of the cluster, this node included, holds that opinion at the same time.
+2. FAIL: a majority of the cluster, this node included, holds that opinion at the same time. Nodes
+   that joined after the peer was last seen have never known it and have no vote: so a node that
+   was lost is found to have failed although another one has come in its place.
 
 A PONG clears both at once. Everything here decides on one entry and knows no table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mypy_extensions import i64
 
-from disque_tx.messages.nodes import FAIL, PFAIL, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL, NodeEntry
 
 _FAILING = PFAIL | FAIL
 
@@ -38,6 +42,18 @@ def link_is_stale(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
         and entry.pong_received_ms <= entry.ping_sent_ms  # after a restart both are the same
         and now_ms - entry.ping_sent_ms > node_timeout_ms // 2
     )
+
+
+def voters(entry: NodeEntry, nodes: Iterable[NodeEntry]) -> i64:
+    """How many of these nodes can know whether the node fails: the members, itself included, but
+    for those that joined after it last answered here, and do not report on it."""
+    seen_ms = entry.pong_received_ms
+    count: i64 = 0
+    for other in nodes:
+        if not other.flags & HANDSHAKE:
+            if seen_ms == 0 or other.created_ms <= seen_ms or other.id in entry.reports:
+                count += 1
+    return count
 
 
 def majority_agrees(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i64) -> bool:

@@ -2,8 +2,8 @@
 
 Every PING, PONG and MEET carries entries on a few random nodes, so that news reaches all nodes
 without any node sending to all. Failing nodes come first: a majority can only agree on what was
-reported. They are included even while there is no link to them; other nodes are not, since what
-this node knows of them may be out of date.
+reported. They are included even while there is no link to them, or no address; other nodes are not,
+since what this node knows of them may be out of date.
 
 ``random``: a number in [0, 1) per call.
 """
@@ -79,8 +79,10 @@ def selection(entries: list[NodeEntry], random: Callable[[], float]) -> list[Nod
 
 
 def _worth_gossiping(entry: NodeEntry) -> bool:
-    if entry.flags & (HANDSHAKE | NOADDR):
+    if entry.flags & HANDSHAKE:
         return False
+    if entry.flags & NOADDR:
+        return failing(entry)
     return entry.link is not None or entry.connecting or failing(entry)
 
 

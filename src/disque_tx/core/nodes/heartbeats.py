@@ -222,7 +222,9 @@ class Heartbeats:
             elif sender is not None and not reported.flags & NOADDR:
                 if not membership.blacklisted(reported.id, now_ms):
                     self._try_meet(reported, now_ms)
-                elif reported.flags & FAIL and membership.forgotten.aged(reported.id, now_ms):
+                elif reported.flags & (FAIL | PFAIL) and membership.forgotten.aged(
+                    reported.id, now_ms
+                ):
                     self._peers.tell_forgotten(sender, reported.id)
 
     def _try_meet(self, reported: GossipEntry, now_ms: i64) -> None:
@@ -242,7 +244,8 @@ class Heartbeats:
     def _fail_if_majority(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
         """Mark a node as failed, and broadcast it, if a majority reports it (cluster protocol,
         section 8.6)."""
-        if failure.majority_agrees(about, self._membership.size, now_ms, node_timeout_ms):
+        voters = failure.voters(about, self._membership.nodes.values())
+        if failure.majority_agrees(about, voters, now_ms, node_timeout_ms):
             failure.mark_failed(about, now_ms)
             self._membership.changed = True
             self._peers.broadcast(NodeFailed(about.id))
@@ -252,6 +255,10 @@ class Heartbeats:
         21.10)."""
         about = self._peers.entry(message.about)
         if about is not None:
+            if about.flags & PFAIL:
+                # Who has forgotten it reports it no more: this node would never see a majority.
+                failure.mark_failed(about, now_ms)
+                self._membership.changed = True
             forgetting.tell(about)
         else:
             self._membership.forgotten.age(message.about, now_ms)

@@ -133,6 +133,13 @@ class Links:
         self.hang_up(entry)
         self._membership.changed = True
 
+    def renew(self, entry: NodeEntry | None, later: Link) -> None:
+        """A node was reached on ``later``, though that link was made for another one. It takes its
+        own link for replaced now, if that is older, and what comes on it for late: make a new one.
+        """
+        if entry is not None and entry.link is not None and entry.link.epoch < later.epoch:
+            self.hang_up(entry)
+
     def reset_backoff(self, entry: NodeEntry) -> None:
         """The node is alive: end the backoff of earlier failures."""
         entry.attempts = 0

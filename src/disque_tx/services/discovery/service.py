@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _DNS_PORT: Final = 53
 #: How often it is looked whether a file has changed.
 WATCH_S: Final = 1.0
-_JITTER: Final = 0.2
 #: Characters of a reason, which may hold what a name server answered.
 _REASON_MAX: Final = 300
 
@@ -84,8 +83,7 @@ class DiscoveryService(Service):
 
     def pause_s(self) -> float:
         """How long to wait until the next lookup."""
-        interval_s = self._runtime.node.cluster.discovery.interval_ms / 1000
-        return float(interval_s * (1 - _JITTER / 2 + _JITTER * self._random()))
+        return self._runtime.node.cluster.discovery.pause_s(self._random())
 
     def found(self, text: str, places: list[Place]) -> None:
         """A source has answered."""

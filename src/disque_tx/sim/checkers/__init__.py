@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.sim.checkers.alike import CopiesAlike
 from disque_tx.sim.checkers.cluster import (
     AcksCollected,
     Drained,
@@ -14,9 +15,12 @@ from disque_tx.sim.checkers.copies import (
     CopiesMadeAgain,
     EmptiedNodes,
     EndedStaysEnded,
+    NoneMadeTwice,
+    SpreadAgain,
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.discovery import OneCluster, OthersRefused
 from disque_tx.sim.checkers.jobs import (
     CopiesAdded,
     EnoughCopies,
@@ -93,4 +97,9 @@ def all_checkers() -> list[Checker]:
         CopiesMadeAgain(),
         EndedStaysEnded(),
         EmptiedNodes(),
+        OneCluster(),
+        OthersRefused(),
+        SpreadAgain(),
+        NoneMadeTwice(),
+        CopiesAlike(),
     ]

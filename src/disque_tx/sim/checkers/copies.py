@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.machines.copies import jobs_lacking_copies
+from disque_tx.sim.machines.copies import (
+    hosts_of_jobs,
+    jobs_held_by_ours,
+    jobs_lacking_copies,
+)
 from disque_tx.sim.stage.checker import Checker
 
 if TYPE_CHECKING:
@@ -16,14 +20,18 @@ _LOOK_US: Final = 1_000_000
 _LACKING_US: Final = 30_000_000
 #: After that time an acknowledgement is everywhere, and before that no fault.
 _SPREAD_US: Final = 3_000_000
+#: Copies that are made for each that was lost, and besides: nodes that confirm late are replaced.
+_MADE_PER_LOST: Final = 1.1
+_MADE_MORE: Final = 5
 
 
 class _EachSecond(Checker):
-    """Looks at the cluster once a second, in runs in which nodes of ours are lost."""
+    """Looks at the cluster once a second, in runs in which nodes are lost, and it is defined who
+    makes copies then: nodes of ours, if there are no others or others as originals are."""
 
     def watch(self, run: Stage) -> None:
         """Begin."""
-        if run.workload.losses and run.shape.bulk == "all":
+        if run.workload.losses and (run.shape.bulk == "all" or run.workload.mixed):
             run.world.at(_LOOK_US, lambda: self._next(run))
 
     def _next(self, run: Stage) -> None:
@@ -40,7 +48,8 @@ class CopiesMadeAgain(_EachSecond):
     """While no node is lost or comes back, no job lacks copies for long.
 
     Excused are jobs that were never acknowledged to their producer: they were withdrawn, perhaps
-    not at all nodes that had a copy.
+    not at all nodes that had a copy; and beside originals, which make no copies, the jobs that only
+    these have.
     """
 
     def __init__(self) -> None:
@@ -53,9 +62,10 @@ class CopiesMadeAgain(_EachSecond):
         if not run.plan.all_up() or len(run.plan.history) != self._faults:
             self._faults = len(run.plan.history)
             self._since.clear()
-        lacking = {
-            job_id for job_id in jobs_lacking_copies(run.machines) if not _withdrawn(run, job_id)
-        }
+        found = jobs_lacking_copies(run.machines)
+        if run.workload.mixed:
+            found &= jobs_held_by_ours(run.machines)
+        lacking = {job_id for job_id in found if not _withdrawn(run, job_id)}
         for job_id in list(self._since):
             if job_id not in lacking:
                 del self._since[job_id]
@@ -79,6 +89,56 @@ def _withdrawn(run: Stage, job_id: bytes) -> bool:
             added = run.history.added.get(job.body)
             return added is not None and added.accepted_us < 0
     return False
+
+
+class SpreadAgain(_EachSecond):
+    """While no host is lost or comes back, the copies of a job are not all on one host for long, if
+    they were on several before."""
+
+    def __init__(self) -> None:
+        self._several: set[bytes] = set()
+        self._since: dict[bytes, int] = {}
+        self._breaches: dict[bytes, str] = {}
+        self._faults = 0
+
+    def look(self, run: Stage) -> None:
+        if not run.plan.daemons:
+            return
+        now_us = run.world.now_us
+        if not run.plan.all_up() or len(run.plan.history) != self._faults:
+            self._faults = len(run.plan.history)
+            self._since.clear()
+        hosts = hosts_of_jobs(run.machines)
+        alone = {job_id for job_id, places in hosts.items() if len(places) == 1} & self._several
+        self._several |= {job_id for job_id, places in hosts.items() if len(places) > 1}
+        for job_id in list(self._since):
+            if job_id not in alone:
+                del self._since[job_id]
+        for job_id in sorted(alone):
+            since_us = self._since.setdefault(job_id, now_us)
+            if now_us - since_us > _LACKING_US and not _withdrawn(run, job_id):
+                self._breaches[job_id] = (
+                    f"{job_id.decode('latin-1')}: on one host only since {since_us / 1e6:.3f} s"
+                )
+
+    def judge(self, run: Stage) -> list[str]:
+        """Jobs that stayed on one host."""
+        return list(self._breaches.values())
+
+
+class NoneMadeTwice(Checker):
+    """When nothing but losses happens, no more copies are made again than were lost, but for a few:
+    of several nodes that could make a copy one does, and the others wait."""
+
+    def judge(self, run: Stage) -> list[str]:
+        """A run in which copies were made twice."""
+        if not run.plan.copies_lost or {name for _, name, _ in run.plan.history} != {"one_lost"}:
+            return []
+        made = sum(int(node.totals.copies_made) for _, node in run.nodes())
+        allowed = int(run.plan.copies_lost * _MADE_PER_LOST) + _MADE_MORE
+        if made <= allowed:
+            return []
+        return [f"{made} copies made again where {run.plan.copies_lost} were lost"]
 
 
 class EmptiedNodes(Checker):

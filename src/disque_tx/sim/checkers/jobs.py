@@ -47,14 +47,23 @@ def may_be_lost(run: Stage, added: Added) -> bool:
         return True  # the copies of the job in its place may have been there
     if added.outside and added.asynchronous:
         return bool(run.plan.history)  # no copy is known of
-    if run.workload.losses and run.shape.bulk == "all" and added.replicate > 1:
-        return False  # copies are made again before another one is lost
+    if run.workload.losses and added.replicate > 1:
+        if run.shape.bulk == "all":
+            return False  # copies are made again before another one is lost
+        if run.workload.mixed and _held_by_ours(run, added):
+            return False
     return not any(
         run.plan.alive_since(machine.ip) <= added.asked_us
         and not ended_by_clock(run, added, machine)
         for machine in run.machines
         if machine.ip in added.holders
     )
+
+
+def _held_by_ours(run: Stage, added: Added) -> bool:
+    """Whether there was always a node of ours that made the copies of the job again."""
+    ours = {machine.ip for machine in run.machines if machine.settings.features}
+    return not ours.isdisjoint(added.holders) and added.job_id not in run.plan.left_to_originals
 
 
 def flushed_since(run: Stage, added: Added, until_us: int) -> bool:

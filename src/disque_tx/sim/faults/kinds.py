@@ -10,19 +10,30 @@ import attrs
 
 from disque_tx.sim.faults.daemons import fewer_processes, machine_down, process_dies
 from disque_tx.sim.faults.evacuations import evacuated
-from disque_tx.sim.faults.losses import one_lost, one_started_empty
+from disque_tx.sim.faults.losses import (
+    host_lost,
+    one_lost,
+    one_lost_of_mixed,
+    one_started_empty,
+)
+from disque_tx.sim.faults.names import name_lies, readdressed
 from disque_tx.sim.faults.targets import Targets
+from disque_tx.sim.machines.names import LIES
 from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import End
 from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 _RESTART_US: Final = (500_000, 4_000_000)
 _LOST_US: Final = (1_000_000, 20_000_000)
+_REPLACED_US: Final = (200_000, 2_500_000)
 _EVACUATED_US: Final = (60_000_000, 90_000_000)
 _AWAY_US: Final = (4_000_000, 25_000_000)
 _FULL_BYTES: Final = 100
 _LOWERED_US: Final = (1_000_000, 18_000_000)
 _WEEK_US: Final = (16_000_000, 25_000_000)
+_PARTED_US: Final = (8_000_000, 30_000_000)
+_LIES_US: Final = (2_000_000, 16_000_000)
+_READDRESSED_US: Final = (4_000_000, 5_000_000)
 
 
 @attrs.frozen
@@ -313,6 +324,12 @@ NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
     "one_lost": Fault(one_lost, _LOST_US),
+    "one_replaced": Fault(one_lost, _REPLACED_US),
+    "one_lost_of_mixed": Fault(one_lost_of_mixed, _LOST_US),
+    "host_lost": Fault(host_lost, _LOST_US),
+    "parted": Fault(_partition("parted", False), _PARTED_US),
+    "readdressed": Fault(readdressed, _READDRESSED_US),
+    **{f"name_{lie}": Fault(name_lies(lie), _LIES_US) for lie in LIES},
     "one_started_empty": Fault(one_started_empty, _RESTART_US),
     "one_evacuated": Fault(evacuated(1), _EVACUATED_US),
     "two_evacuated": Fault(evacuated(2), _EVACUATED_US),

@@ -62,6 +62,10 @@ class FaultPlan(Targets):
         """Whether no fault is under way."""
         return not self._ends
 
+    def active(self) -> set[str]:
+        """The names of the faults that are under way."""
+        return {self.planned[index].name for index in self._ends}
+
     # -- the plan ----------------------------------------------------------------------------
 
     def schedule(self, start_us: int, end_us: int, first: str = "") -> None:

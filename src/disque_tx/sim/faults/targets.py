@@ -7,6 +7,7 @@ from typing import Final
 
 from disque_tx.sim.machines.daemon import Daemon
 from disque_tx.sim.machines.machine import Machine
+from disque_tx.sim.machines.names import NameService
 from disque_tx.sim.machines.repair import MembershipRepair
 from disque_tx.sim.world.connection import SimConnection
 from disque_tx.sim.world.network import Network
@@ -20,7 +21,10 @@ _SETTLED_US: Final = 6_000_000
 
 class Targets:
     """``history``: time, name and place of every fault that happened. ``returned_us``: when a node
-    that was away for a while is back. ``daemons``: those with several processes.
+    that was away for a while is back. ``daemons``: those with several processes. ``names``: the
+    name under which nodes find each other, if they do.
+    ``copies_lost``: how many copies of jobs were on machines that were lost.
+    ``left_to_originals``: IDs of the jobs that only originals held after a loss.
     ``held_when_empty``: jobs of nodes that said they were empty; ``not_emptied``: nodes that did
     not get rid of their jobs in time."""
 
@@ -31,6 +35,9 @@ class Targets:
         self.history: list[tuple[int, str, str]] = []
         self.returned_us = 0
         self.daemons: list[Daemon] = []
+        self.names: NameService | None = None
+        self.copies_lost = 0
+        self.left_to_originals: set[bytes] = set()
         self.held_when_empty: list[str] = []
         self.not_emptied: list[str] = []
         self.repair = MembershipRepair(machines)

@@ -34,7 +34,8 @@ class BusConnection:
         self._bus = bus
         self.connection = connection
         writer = SimWriter(bus.links.written, connection, bus.process)
-        self.end = LinkEnd(self, entry, connection.peer_ip, writer)
+        peer_ip = bus.process.network.seen_as(connection.peer_ip)
+        self.end = LinkEnd(self, entry, peer_ip, writer)
 
     @property
     def paused(self) -> bool:
@@ -43,7 +44,7 @@ class BusConnection:
 
     def local_ip(self) -> bytes:
         """The address of this end."""
-        return self.connection.local_ip
+        return self._bus.process.network.seen_as(self.connection.local_ip)
 
     def write(self, data: bytes) -> None:
         """Send these bytes."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from disque_tx.core.jobs.job import Job
 from disque_tx.messages.records import ACKED, WAIT_REPL
 from disque_tx.sim.machines.machine import Machine
 
@@ -22,3 +25,32 @@ def jobs_lacking_copies(machines: list[Machine]) -> set[bytes]:
                 held[job.id] = held.get(job.id, 0) + 1
                 wanted[job.id] = min(int(job.repl), taking)
     return {job_id for job_id, count in held.items() if count < wanted[job_id]} - apart
+
+
+def held_jobs(machine: Machine) -> set[bytes]:
+    """IDs of the jobs of which this machine has a copy that is to be delivered again."""
+    return {job.id for _, job in _copies([machine])}
+
+
+def jobs_held_by_ours(machines: list[Machine]) -> set[bytes]:
+    """IDs of the jobs of which a node of ours has a copy that is to be delivered again."""
+    ours = [machine for machine in machines if machine.settings.features]
+    return {job.id for _, job in _copies(ours)}
+
+
+def hosts_of_jobs(machines: list[Machine]) -> dict[bytes, set[bytes]]:
+    """The hosts of the nodes that have copies of a job, for jobs with REPLICATE 2 or more that are
+    to be delivered again."""
+    hosts: dict[bytes, set[bytes]] = {}
+    for machine, job in _copies(machines):
+        if job.repl > 1:
+            hosts.setdefault(job.id, set()).add(machine.host)
+    return hosts
+
+
+def _copies(machines: list[Machine]) -> Iterator[tuple[Machine, Job]]:
+    for machine in machines:
+        if machine.process is not None:
+            for job in machine.process.node.jobs.table.values():
+                if job.state not in (ACKED, WAIT_REPL) and job.retry_s > 0:
+                    yield machine, job

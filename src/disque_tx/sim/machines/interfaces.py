@@ -14,6 +14,7 @@ from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.config.settings import Settings
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
+from disque_tx.core.nodes.discovery import Place
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.sidefiles import TableFiles
 from disque_tx.engine.turns import Turns
@@ -39,7 +40,10 @@ class MachineSettings:
     ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none.
     ``features``: what the node can do besides what the original can. ``policies``: pattern, setting
     and value of those in force. ``replicate_again_ms``: for how long a node fails before its copies
-    are made again."""
+    are made again; ``forget_after_ms``: before it is forgotten, 0 for never. ``cluster``: the name
+    of the cluster, and the mark of its password. ``discovery_ms``: how often a node looks up a name
+    under which it finds the others, 0 for never: then an operator introduces it. ``announces``: it
+    announces its address if that is not the one of the machine."""
 
     appendonly: bool = False
     appendfsync: str = "everysec"
@@ -50,6 +54,10 @@ class MachineSettings:
     features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED | CAN_REPAIR
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
     replicate_again_ms: int = 300_000
+    forget_after_ms: int = 0
+    cluster: tuple[bytes, int] = (b"", 0)
+    discovery_ms: int = 0
+    announces: bool = True
 
 
 class Running:
@@ -115,13 +123,25 @@ class Running:
         raise NotImplementedError
 
 
+#: What a name stands for: the places of nodes, or why there are none.
+Answer = list[Place] | str
+
+
+class NameLookup:
+    """A name that nodes look up."""
+
+    def look_up(self, done: Callable[[Answer], None]) -> None:
+        """Call ``done``, later."""
+        raise NotImplementedError
+
+
 class Hardware:
     """A machine, as its process sees it. ``port``: for clients. ``host``: the address under which
     other nodes know it, which the machines of one host share; ``ip`` by default. ``on_turn``:
     called at the end of every turn of any process; ``on_send``: with every message to another node
     that is not one of those sent most. ``events``: makes the sink for the events of a process.
     ``joins``: it is one of several of its daemon, and serves no jobs before it reaches the
-    others."""
+    others. ``names``: where the node looks up the others, if its settings say so."""
 
     def __init__(
         self,
@@ -146,6 +166,12 @@ class Hardware:
         self.on_send: list[Callable[[Running, Message], None]] = []
         self.events: Callable[[Running], EventSink] | None = None
         self.joins = False
+        self.names: NameLookup | None = None
+
+    @property
+    def announced(self) -> bytes:
+        """The address that the node announces, empty for the one where it connects from."""
+        return self.host if self.host != self.ip and self.settings.announces else b""
 
     def stop(self) -> None:
         """Stop the process in an orderly way."""

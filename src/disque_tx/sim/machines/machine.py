@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.engine.ownership import log_files
 from disque_tx.engine.processes import jobs_left, node_files
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings
@@ -146,6 +147,17 @@ class Machine(Hardware):
             self.disk.remove(path)
         self.world.trace("removed", self.name)
         return True
+
+    def leave_address(self) -> None:
+        """No node can be reached at the address of this machine any more, which has none then."""
+        self.network.abandon(self.host, self.port + BUS_PORT_OFFSET)
+
+    def move(self, host: bytes) -> None:
+        """Take another address; no process may run."""
+        self.world.trace("move", self.name, host.decode())
+        self.host = host
+        self.network.share(host, self.port + BUS_PORT_OFFSET, self.ip)
+        self.network.show_as(self.ip, host)
 
     def remove_empty(self) -> None:
         """Lose a machine, and its disk, whose node has given all its jobs away. No promise was left

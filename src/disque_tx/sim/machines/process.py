@@ -29,6 +29,7 @@ from disque_tx.messages.records import JobRecord
 from disque_tx.sim.machines.bus import SimBus
 from disque_tx.sim.machines.control import SimControl, TracedReports
 from disque_tx.sim.machines.interfaces import Hardware, MachineSettings, Running
+from disque_tx.sim.machines.lookups import NameWatch
 from disque_tx.sim.machines.loop import Loop, SimScheduler
 from disque_tx.sim.machines.sessions import SimSessions
 from disque_tx.sim.world.files import SimFiles
@@ -69,7 +70,7 @@ class Process(Running):
         self.feed = self._loop.feed
         self._ending: Callable[[], None] | None = None
         membership = membership_from_file(self._load_nodes(), machine.port, self._new_node_id)
-        membership.announce(b"" if machine.host == machine.ip else machine.host, machine.port, 0)
+        membership.announce(machine.announced, machine.port, 0)
         membership.features = settings.features
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
         self.node.recurring.calendar = CronCalendar()
@@ -145,6 +146,8 @@ class Process(Running):
         self.table_files = TableFiles(self.node, SimFiles(self._disk), NODES, self._reports)
         self.lifecycle.begin()
         self._loop.schedule()
+        if self.machine.names is not None and self.machine.settings.discovery_ms > 0:
+            NameWatch(self, self.machine.names)
 
     # -- for the lifecycle -------------------------------------------------------------------
 
@@ -332,6 +335,10 @@ def config(settings: MachineSettings) -> Settings:
 def set_up(node: Node, settings: MachineSettings) -> None:
     """Put the machine's settings that a new node reads by itself in force."""
     node.cluster.node_timeout_ms = settings.node_timeout_ms
+    node.cluster.forgetting.after_ms = settings.forget_after_ms
+    node.membership.cluster_name.set(*settings.cluster)
+    if settings.discovery_ms > 0:
+        node.cluster.discovery.interval_ms = settings.discovery_ms
     node.healing.set_after(settings.replicate_again_ms)
     node.memory.limit = settings.maxmemory
     node.policies.set_directives(list(settings.policies))

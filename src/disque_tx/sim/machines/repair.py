@@ -12,14 +12,15 @@ from disque_tx.sim.machines.process import Process
 
 class MembershipRepair:
     """A node that came back under another ID is introduced again, and all others forget its old
-    ID."""
+    ID. Nodes that find each other by a name need no operator, and get none."""
 
     def __init__(self, machines: list[Machine]) -> None:
         self._machines = machines
 
     def run(self) -> None:
         """Let all running nodes forget old IDs and meet the nodes they do not know."""
-        running = [machine for machine in self._machines if machine.process is not None]
+        machines = [machine for machine in self._machines if not machine.settings.discovery_ms]
+        running = [machine for machine in machines if machine.process is not None]
         stale = [old for machine in running for old in machine.identities[:-1]]
         for machine in running:
             process = machine.process

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from disque_tx.sim.machines.names import LIES
 from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
 
 LOSSES: Final[dict[str, Workload]] = {
@@ -71,5 +72,66 @@ EVACUATIONS: Final[dict[str, Workload]] = {
         keys=True,
         evacuates=True,
         faults=("one_evacuated", "reset"),
+    ),
+}
+
+
+_MIXED_LOSSES: Final = attrs.evolve(LOSSES["losses"], mixed=True, faults=("one_lost_of_mixed",))
+MIXED: Final[dict[str, Workload]] = {
+    "losses-mixed": _MIXED_LOSSES,
+    "losses-mixed-and-more": attrs.evolve(
+        # An original that comes back without its jobs is not asked what it has lost.
+        _MIXED_LOSSES,
+        faults=("one_lost_of_mixed", "reset", "stall", "slow_link"),
+    ),
+}
+
+
+HOSTS: Final[dict[str, Workload]] = {
+    "losses-of-hosts": attrs.evolve(LOSSES["losses"], processes=True, faults=("host_lost",)),
+    "losses-of-hosts-and-more": attrs.evolve(
+        LOSSES["losses"],
+        processes=True,
+        faults=("host_lost", "one_lost", "reset", "stall", "slow_link"),
+    ),
+}
+
+KEPT: Final[dict[str, Workload]] = {
+    "losses-with-ttl": attrs.evolve(
+        LOSSES["losses"],
+        ttl_s=(25, 40, 7_200),
+        actions=("ack",) * 4 + ("nack", "ignore", "ignore"),
+    ),
+    "losses-with-letters": attrs.evolve(
+        LOSSES["losses"],
+        retry_s=(2, 4),
+        actions=("ack", "ack", "nack", "nack", "nack-later", "ignore"),
+        policies=(
+            (b"*", b"retry-delay", b"1"),
+            (b"*", b"max-deliveries", b"6"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+        ),
+    ),
+    "losses-with-keys": attrs.evolve(LOSSES["losses"], delay_s=(0, 0, 5), keys=True),
+}
+
+_LIES: Final = tuple(f"name_{lie}" for lie in LIES)
+NAMES: Final[dict[str, Workload]] = {
+    "names": Workload(
+        retry_s=(2, 4, 8),
+        delay_s=(0, 0, 0, 5),
+        actions=("ack",) * 8 + ("ack-elsewhere", "nack", "ignore"),
+        logs=True,
+        named=True,
+        faults=("readdressed", "one_lost", "parted", "kill", "restart", *_LIES),
+    ),
+    "names-readdressed": Workload(
+        retry_s=(2, 4, 8), logs=True, named=True, faults=("readdressed", *_LIES)
+    ),
+    "names-losses": attrs.evolve(
+        LOSSES["losses"], named=True, faults=("one_lost", "one_replaced", *_LIES)
+    ),
+    "names-parted": attrs.evolve(
+        LOSSES["losses"], named=True, faults=("one_lost", "parted", "reset", *_LIES)
     ),
 }

@@ -26,6 +26,9 @@ _SHARING_NODES_MIN: Final = 3
 _SHARING: Final = 0.25
 _PROCESSES_FAULT_S: Final = 40
 _LOSSES_FAULT_S: Final = 50
+_NAMES_FAULT_S: Final = 60
+#: So that two are left when one is lost.
+_LOST_HOSTS: Final = 3
 #: In runs of seeds from this one on clients use everything, in those below only what the workload
 #: says: so each of these shows one thing.
 _EVERYTHING_FROM: Final = 2_000
@@ -141,8 +144,20 @@ def draw_shape(world: World) -> Shape:
         hosts=_hosts(world, nodes),
         everything=_EVERYTHING_FROM <= world.seed < min(GROUPS),
     )
+    return shaped(world, shape)
+
+
+def shaped(world: World, shape: Shape) -> Shape:
+    """The shape, changed as its workload needs it."""
+    chosen = workload_called(shape.workload)
     if chosen.losses or chosen.evacuates:
-        return with_losses(world, shape)
+        shape = with_losses(world, shape)
+    if chosen.mixed:
+        shape = attrs.evolve(shape, bulk="some")
+    if chosen.named:
+        shape = with_names(world, shape)
+    if chosen.losses and chosen.processes:
+        return with_hosts(shape)
     return with_processes(world, shape) if chosen.processes else shape
 
 
@@ -164,6 +179,28 @@ def with_losses(world: World, shape: Shape) -> Shape:
         bulk=bulk,
         hosts=_hosts(world, nodes),
     )
+
+
+def with_names(world: World, shape: Shape) -> Shape:
+    """The shape with nodes of ours only, as others know no name of a cluster, each on a host of its
+    own; with few faults, and time between them."""
+    random = world.random("names shape")
+    return attrs.evolve(
+        shape,
+        nodes=random.choice((3, 4, 4, 5)),
+        clients=min(shape.clients, 6),
+        pace_ms=600,
+        fault_s=_NAMES_FAULT_S,
+        intensity=random.choice((0.1, 0.2, 0.4)),
+        appendfsync="always",
+        bulk="all",
+        hosts=0,
+    )
+
+
+def with_hosts(shape: Shape) -> Shape:
+    """The shape with hosts enough for copies on two of them when one is lost."""
+    return attrs.evolve(shape, hosts=_LOST_HOSTS, nodes=2 * _LOST_HOSTS, bulk="all")
 
 
 def with_processes(world: World, shape: Shape) -> Shape:

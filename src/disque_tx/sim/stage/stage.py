@@ -18,6 +18,7 @@ from disque_tx.messages.bustypes import (
     CAN_KEYS,
     CAN_LOADED,
     CAN_MATCH,
+    CAN_NAME,
     CAN_QUERY,
     CAN_REPAIR,
     CAN_SETTLE,
@@ -29,6 +30,7 @@ from disque_tx.sim.machines.interfaces import MachineSettings
 from disque_tx.sim.machines.machine import Machine
 from disque_tx.sim.stage.copies import Copies
 from disque_tx.sim.stage.history import Added, RunHistory
+from disque_tx.sim.stage.naming import give_names, named, strangers, with_place
 from disque_tx.sim.stage.shape import Shape, draw_shape
 from disque_tx.sim.stage.transfers import Transfers
 from disque_tx.sim.stage.workload import Workload
@@ -62,7 +64,7 @@ class Stage:
         self.queues = self.shape.queues
         self.password = PASSWORD if self.shape.password else b""
         self.network = Network(self.world)
-        gone = self.workload.losses or self.workload.evacuates
+        gone = self.workload.losses or self.workload.evacuates or self.workload.named
         settings = MachineSettings(
             appendonly=self.shape.appendonly,
             appendfsync=self.shape.appendfsync,
@@ -71,11 +73,18 @@ class Stage:
             policies=self.workload.policies,
             replicate_again_ms=_AGAIN_MS if gone else 300_000,
         )
+        if self.workload.named:
+            settings = named(settings)
         self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
         if self.workload.processes:
             self.plan.daemons = self._daemons()
+        #: Nodes of another cluster.
+        self.strangers: list[Machine] = []
+        if self.workload.named:
+            self.strangers = strangers(self.world, self.network, settings)
+            self.plan.names = give_names(self.world, self.machines, self.strangers)
         self.copies = Copies()
         self.transfers = Transfers()
 
@@ -87,6 +96,11 @@ class Stage:
         features = own_features if self.shape.has_own(number) else 0
         if self.workload.keys or self.workload.key_pool or self.workload.processes:
             features = own_features | CAN_KEYS
+        if self.workload.named:
+            features |= CAN_NAME
+            settings = with_place(self.world, settings, number)
+        if self.workload.mixed and not features:
+            settings = attrs.evolve(settings, replicate_again_ms=0)
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
         port = _PORT + number // hosts if hosts else _PORT

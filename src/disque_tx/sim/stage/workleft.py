@@ -15,6 +15,12 @@ def work_left(run: Stage, node: Node, job: Job) -> bool:
     return job.state == QUEUED or (job.state == ACTIVE and job.retry_s > 0)
 
 
+def views_differ(run: Stage) -> bool:
+    """Whether the table of some node lists another node than those that run."""
+    members = {node.id for _, node in run.nodes()}
+    return any(set(node.membership.nodes) - members for _, node in run.nodes())
+
+
 def waits_for_copies(run: Stage, node: Node) -> bool:
     """Whether the node should still place copies, or learn of some."""
     if node.replication.asynchronous:

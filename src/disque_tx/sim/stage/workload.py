@@ -29,7 +29,9 @@ class Workload:
     an operator changes both shared tables, by schedules that make nothing during the run.
     ``repairs``: and repairs them. ``losses``: nodes are lost with all they have, one at a time, and
     replaced by new ones. ``evacuates``: nodes give their jobs away, are lost, and replaced.
-    ``faults``: the only ones that strike, all if there is none.
+    ``mixed``: some nodes are originals, which make no copies again. ``named``: nodes find each
+    other by a name, without an operator, and so do those of another cluster. ``faults``: the only
+    ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -59,4 +61,6 @@ class Workload:
     repairs: bool = False
     losses: bool = False
     evacuates: bool = False
+    mixed: bool = False
+    named: bool = False
     faults: tuple[str, ...] = ()

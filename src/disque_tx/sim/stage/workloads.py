@@ -9,7 +9,15 @@ from typing import Final
 
 import attrs
 
-from disque_tx.sim.stage.goneworkloads import EVACUATIONS, LOSSES, RESTARTS
+from disque_tx.sim.stage.goneworkloads import (
+    EVACUATIONS,
+    HOSTS,
+    KEPT,
+    LOSSES,
+    MIXED,
+    NAMES,
+    RESTARTS,
+)
 from disque_tx.sim.stage.workload import DEAD_QUEUE, Workload
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -264,6 +272,10 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     13_000_000: LOSSES,
     14_000_000: EVACUATIONS,
     15_000_000: RESTARTS,
+    16_000_000: NAMES,
+    17_000_000: HOSTS,
+    18_000_000: MIXED,
+    19_000_000: KEPT,
 }
 
 

@@ -28,6 +28,9 @@ _SOON_US: Final = (0, 50_000)
 #: Ends something that was begun; harmless when it is over already.
 End = Callable[[], None]
 
+#: The machine at addresses that belong to none: nothing answers there.
+NOBODY: Final = b"nobody"
+
 
 Accept = Callable[[SimConnection], None]
 
@@ -50,7 +53,8 @@ class Network(Medium):
         self._cuts: list[frozenset[tuple[bytes, bytes]]] = []
         self._slow: list[tuple[frozenset[bytes], int, int]] = []
         self._frozen: dict[bytes, list[Callable[[], None]]] = {}
-        self._off: set[bytes] = set()
+        self._off: set[bytes] = {NOBODY}
+        self._seen_as: dict[bytes, bytes] = {}
 
     @property
     def message_faults(self) -> float:
@@ -71,6 +75,18 @@ class Network(Medium):
     def share(self, host: bytes, port: int, ip: bytes) -> None:
         """Connections to ``host`` at this port go to the machine with the address ``ip``."""
         self._shared[host, port] = ip
+
+    def abandon(self, host: bytes, port: int) -> None:
+        """Nothing answers at ``host`` at this port, until :meth:`share` gives it to a machine."""
+        self._shared[host, port] = NOBODY
+
+    def show_as(self, ip: bytes, host: bytes) -> None:
+        """From now on other machines see connections of the machine ``ip`` come from ``host``."""
+        self._seen_as[ip] = host
+
+    def seen_as(self, ip: bytes) -> bytes:
+        """The address that other machines see, of the machine ``ip``."""
+        return self._seen_as.get(ip, ip)
 
     def stop_listening(self, ip: bytes) -> None:
         """Accept no more connections at this address."""
