@@ -25,17 +25,17 @@ _FILES = 6
 _WORKING = """
 import sys
 from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest import ingestion, logs
+from disque_tx.spark.pipeline.ingest import files, ingestion
 from disque_tx.spark.pipeline.tables.upkeep import optimize, vacuum
 
-logs._BATCH_FILES = 1
+files._BATCH_FILES = 1
 spark = session("working", "local[1]")
 while True:
     print("begun", flush=True)
     ingestion.ingest(spark, [sys.argv[1]], sys.argv[2], lambda name: print(name, flush=True))
-    optimize(spark, sys.argv[2], again=True)
+    optimize(sys.argv[2], again=True)
     print("optimized", flush=True)
-    vacuum(spark, sys.argv[2], keep_hours=0)
+    vacuum(sys.argv[2], keep_hours=0)
     print("cleaned", flush=True)
 """
 
@@ -53,7 +53,7 @@ class KillTests(PipelineCase):
                 self.log(random.choice(nodes))
             self.work_and_kill(random.randrange(1, 4 * _FILES), random.random() * 0.2)
         ingest(self.spark, [str(self.folder / "logs")], self.table)
-        vacuum(self.spark, self.table, keep_hours=0)
+        vacuum(self.table, keep_hours=0)
         self.assert_each_once(event for node in nodes for event in node.events)
         found = polars.read_delta(self.table).select("node", "boot", "seq")
         wanted = sum(len(node.events) for node in nodes)
