@@ -25,8 +25,8 @@ from disque_tx.spark import session
 from disque_tx.spark.pipeline.lifecycle import lifecycle
 from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.events import EVENTS, event_schema
 from disque_tx.spark.pipeline.tables.footers import written
-from disque_tx.spark.pipeline.tables.table import EVENTS, event_schema
 
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _DAYS: Final = 30

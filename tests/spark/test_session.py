@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.errors import JavaMissing
 from disque_tx.spark.schema import EVENTS_DDL, EVENTS_READ_DDL, arrow_schema
-from disque_tx.spark.session import java_home, prepare, settings, version
+from disque_tx.spark.sessions import java_home, prepare, settings, version
 from tests.spark.shared import shared_session
 
 

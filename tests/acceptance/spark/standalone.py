@@ -15,7 +15,7 @@ from typing import IO, Any
 import pyspark
 
 import disque_tx
-from disque_tx.spark.session import prepare
+from disque_tx.spark.sessions import prepare
 from tests.acceptance.daemon import free_port, wait_for
 
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -1,32 +1,25 @@
-"""The Spark session of a command, with a progress bar per active stage, on terminals."""
+"""What runs the commands: Spark, or DuckDB in this process. Neither is imported before it is
+used."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import click
-from py4j.protocol import Py4JJavaError
-from pyspark import StatusTracker
-from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from disque_tx.errors import DisqueError
-from disque_tx.spark import session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from disque_tx.spark.pipeline.engines import Engine
+
+SPARK: Final = "spark"
+DUCKDB: Final = "duckdb"
+ENGINES: Final = (SPARK, DUCKDB)
 #: What these queries need beyond Spark's own choice: few and large partitions are joined by
 #: Spark itself, and a sketch per queue fits into memory, for this many queues and windows.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -37,85 +30,58 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
     "spark.sql.session.timeZone": "UTC",
 }
-_PERIOD_S: Final = 0.2
 
 
 @attrs.frozen
 class PipelineRunner:
-    """Makes the session of a command. ``settings``: those of the user, which override
-    :data:`SETTINGS`."""
+    """Makes the engine of a command. ``master``, ``settings``: of Spark; those of the user override
+    :data:`SETTINGS`. ``progress``: whether to show that of Spark. ``name``: of the engine."""
 
     master: str | None
     settings: Mapping[str, str]
     progress: bool | None
+    name: str = SPARK
 
     @contextmanager
-    def spark(self) -> Iterator[SparkSession]:
-        """A session; errors in it become messages of a line or two."""
-        # For a condition with a misspelt column, it would print pages of plans.
-        PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    def engine(self) -> Iterator[Engine]:
+        """The engine; errors in it become messages of a line or two."""
+        if self.name == SPARK:
+            from disque_tx.spark.pipeline.engines import SparkEngine
+
+            with self.spark() as spark:
+                yield SparkEngine(spark)
+            return
         try:
-            spark = session("disque-pipeline", self.master, {**SETTINGS, **self.settings})
-            console = Console(stderr=True)
-            with stages_shown(spark.sparkContext.statusTracker(), console, self.progress):
-                yield spark
-        except DisqueError as error:
-            raise click.ClickException(str(error)) from error
-        except PySparkException as error:
-            first = (error.getMessage() or str(error)).strip().partition("\n")[0]
-            raise click.ClickException(f"Spark failed: {first}") from error
-        except Py4JJavaError as error:
-            raise click.ClickException(f"Spark failed: {error.java_exception}") from error
+            from disque_tx.spark.pipeline.local.engine import DuckEngine
+        except ModuleNotFoundError as error:
+            if error.name != DUCKDB:
+                raise
+            raise click.ClickException(
+                "--engine duckdb needs the package duckdb: pip install 'disque-tx[lake]'"
+            ) from error
+
+        with errors_shown():
+            yield DuckEngine()
+
+    def spark(self) -> AbstractContextManager[SparkSession]:
+        """A session of Spark; errors in it become messages of a line or two.
+
+        :raises click.UsageError: when another engine was asked for.
+        """
+        if self.name != SPARK:
+            command = click.get_current_context().info_name
+            raise click.UsageError(
+                f"{command} runs on Spark alone: leave out --engine {self.name}."
+            )
+        from disque_tx.spark.pipeline.stages import running
+
+        return running(self.master, {**SETTINGS, **self.settings}, self.progress)
 
 
 @contextmanager
-def stages_shown(tracker: StatusTracker, console: Console, wanted: bool | None) -> Iterator[None]:
-    """Show the stages while the block runs.
-
-    ``wanted``: whether to show them; ``None``: if ``console`` is a terminal.
-    """
-    if not (console.is_terminal if wanted is None else wanted):
+def errors_shown() -> Iterator[None]:
+    """Errors of this package become messages."""
+    try:
         yield
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    over = threading.Event()
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        bars = StageBars(tracker, progress)
-        thread = threading.Thread(target=_follow, args=(bars, over), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-
-def _follow(bars: StageBars, over: threading.Event) -> None:
-    while not over.wait(_PERIOD_S):
-        bars.update()
-
-
-class StageBars:
-    """Progress bars for active stages; those of finished ones disappear."""
-
-    def __init__(self, tracker: StatusTracker, progress: Progress) -> None:
-        self._tracker = tracker
-        self._progress = progress
-        self._bars: dict[int, TaskID] = {}
-
-    def update(self) -> None:
-        """Show the progress of the stages."""
-        active = set(self._tracker.getActiveStageIds())
-        for stage in set(self._bars) - active:
-            self._progress.remove_task(self._bars.pop(stage))
-        for stage in sorted(active):
-            info = self._tracker.getStageInfo(stage)
-            if info is not None:
-                self._show(
-                    stage, info.name.partition(" at ")[0], info.numCompletedTasks, info.numTasks
-                )
-
-    def _show(self, stage: int, name: str, done: int, tasks: int) -> None:
-        if stage not in self._bars:
-            self._bars[stage] = self._progress.add_task(f"stage {stage} {name}", total=tasks)
-        self._progress.update(self._bars[stage], completed=done, total=tasks)
+    except DisqueError as error:
+        raise click.ClickException(str(error)) from error

@@ -16,7 +16,7 @@ _STATISTIC_CHARACTERS_MAX: Final = 128
 
 
 def written(root: str, folder: str) -> list[DataFile]:
-    """The Parquet files that Spark wrote to a folder of the table at ``root``, and what their
+    """The Parquet files that an engine wrote to a folder of the table at ``root``, and what their
     footers say about them."""
     system, place = opened(root)
     found = []
@@ -66,3 +66,9 @@ def _is_statistic(value: object) -> bool:
 def _plain(value: Any) -> Any:
     """Times of this pipeline are UTC."""
     return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value
+
+
+def discard(root: str, folder: str) -> None:
+    """Remove a folder of files that nobody committed."""
+    system, place = opened(root)
+    system.delete_dir(f"{place}/{folder}")

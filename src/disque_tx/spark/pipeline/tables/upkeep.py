@@ -16,12 +16,11 @@ from typing import Final
 
 import attrs
 from pyarrow import fs
-from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
-from disque_tx.spark.pipeline.tables.table import EventTable, is_former
+from disque_tx.spark.pipeline.tables.events import EventLog, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its
 #: next number, so that of two at the same time one fails.
@@ -55,12 +54,12 @@ class Forgotten:
     left: list[str]
 
 
-def next_number(table: EventTable) -> int:
+def next_number(table: EventLog) -> int:
     """The number of the next transaction of :data:`INGEST`."""
     return table.log.last(INGEST) + 1
 
 
-def compact_if_due(table: EventTable) -> None:
+def compact_if_due(table: EventLog) -> None:
     """Merge the small files of days that have many; if another process writes at this time, the
     next ingest does it. Files that left the table a week ago are removed."""
     days = _small(table.log.files(), _FILES_MAX)
@@ -74,14 +73,14 @@ def compact_if_due(table: EventTable) -> None:
         table.log.vacuum(KEPT_HOURS)
 
 
-def optimize(spark: SparkSession, path: str, again: bool = False) -> Optimized:
+def optimize(path: str, again: bool = False) -> Optimized:
     """Merge small files, and sort the events of a day along a curve by job ID, so that the events
     of a job are in few files. ``again``: also days that have no two small files.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventLog(path)
     files = table.log.files()
     days = sorted({str(file.partition["dt"]) for file in files}) if again else _small(files, 2)
     merged, new = table.log.compact(days, _ORDER)
@@ -94,36 +93,36 @@ def _small(files: Iterable[DataFile], least: int) -> list[str]:
     return sorted(day for day, files_of_day in count.items() if files_of_day >= least)
 
 
-def vacuum(spark: SparkSession, path: str, keep_hours: int = KEPT_HOURS) -> int:
+def vacuum(path: str, keep_hours: int = KEPT_HOURS) -> int:
     """Remove files that left the table longer ago, and those of processes that were killed; returns
     how many. ``keep_hours``: longer than any ingest and any reader takes.
 
     :raises BadTable: when ``path`` is not a table of events.
     """
-    table = EventTable(spark, path)
+    table = EventLog(path)
     _check_converted(table)
     logs = [log for log in (table.log, table.rejected()) if log is not None]
     return sum(log.vacuum(keep_hours, every_file=True) for log in logs)
 
 
-def expire(spark: SparkSession, path: str, before: date) -> int:
+def expire(path: str, before: date) -> int:
     """Delete the events of all days before one; returns how many. No file is written again.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventLog(path)
     return table.log.delete(f"dt < DATE '{before:%Y-%m-%d}'", {INGEST: next_number(table)})
 
 
-def forget(spark: SparkSession, path: str, queue: str | None, job: str | None) -> Forgotten:
+def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
     """Delete the events of a queue, of a job, or of a job as far as it was in a queue, with all
     files that have them, also those of earlier versions: these can no longer be read.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventLog(path)
     _check_converted(table)
     # From here on no ingest that runs already can commit, so all files that no commit names and
     # that are older are of no use to anybody.
@@ -157,7 +156,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _check_converted(table: EventTable) -> None:
+def _check_converted(table: EventLog) -> None:
     if is_former(table.root):
         raise BadTable(
             f"{table.root} is still a table of an earlier version, too, which has the same files."

@@ -14,7 +14,8 @@ from pyspark.sql.types import BinaryType, StringType
 from disque_tx.spark.errors import BadColumn, NothingToRead
 from disque_tx.spark.paths import exists, for_spark, resolved
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.tables.table import Table, is_table
+from disque_tx.spark.pipeline.tables.events import is_table
+from disque_tx.spark.pipeline.tables.table import Table
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
     asking_options,

@@ -32,7 +32,8 @@ from disque_tx.spark.paths import exists, for_spark, opened, resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.table import EVENTS, EventTable, Table, is_former, is_table
+from disque_tx.spark.pipeline.tables.events import EVENTS, is_former, is_table
+from disque_tx.spark.pipeline.tables.table import EventTable, Table
 from disque_tx.spark.pipeline.transfer.export import EXPORTED
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
