@@ -51,6 +51,10 @@ class NothingToRead(PipelineError):
     """A folder or file that was named does not exist."""
 
 
+class BadPath(PipelineError, ValueError):
+    """A path names a file system or a place that cannot be used."""
+
+
 class BadTable(PipelineError):
     """A folder is not a table of events, or is one of another version."""
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as fn
 from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.paths import is_empty
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
 _KEPT_HOURS: Final = 24
@@ -40,7 +40,7 @@ class Output:
         self.root = root
         self._spark = spark
         self._what = what
-        self._folder: str | None = None
+        self._staged: Staged | None = None
         self._schema: pa.Schema = None
         self.log = DeltaLog(root) if DeltaLog.exists(root) else None
         if self.log is None and not is_empty(root):
@@ -89,10 +89,10 @@ class Output:
         holds are not expected to change, and get files of their own."""
         self._schema = columns_of(rows)
         if settled is None:
-            self._folder = writing(self._spark, rows, self.root)
+            self._staged = writing(self._spark, rows, self.root)
         else:
             parted = rows.withColumn(_SETTLED, fn.coalesce(settled, fn.lit(False)))
-            self._folder = writing(self._spark, parted, self.root, _SETTLED)
+            self._staged = writing(self._spark, parted, self.root, _SETTLED)
 
     def written(self) -> DataFrame:
         """The rows that were written."""
@@ -101,9 +101,9 @@ class Output:
 
     def _written(self) -> list[DataFile]:
         """The files, if rows were written. The folders in which they lie are not partitions."""
-        if self._folder is None:
+        if self._staged is None:
             return []
-        return [attrs.evolve(file, partition={}) for file in written(self.root, self._folder)]
+        return [attrs.evolve(file, partition={}) for file in self._staged.files]
 
     def publish(
         self, replaced: Iterable[DataFile] | None = None, notes: Mapping[str, Any] | None = None

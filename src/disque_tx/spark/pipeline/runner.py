@@ -26,6 +26,7 @@ from rich.progress import (
 
 from disque_tx.errors import DisqueError
 from disque_tx.spark import session
+from disque_tx.spark.pipeline import failures
 
 #: What these queries need beyond Spark's own choice: few and large partitions are joined by
 #: Spark itself, and a sketch per queue fits into memory, for this many queues and windows.
@@ -59,8 +60,8 @@ class PipelineRunner:
             console = Console(stderr=True)
             with stages_shown(spark.sparkContext.statusTracker(), console, self.progress):
                 yield spark
-        except DisqueError as error:
-            raise click.ClickException(str(error)) from error
+        except (DisqueError, *failures.STORAGE) as error:
+            raise failures.in_words(error) from error
         except PySparkException as error:
             first = (error.getMessage() or str(error)).strip().partition("\n")[0]
             raise click.ClickException(f"Spark failed: {first}") from error

@@ -31,7 +31,7 @@ from disque_tx.spark.errors import Conflict, ForeignData
 from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.ingest.examination import examined
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import (
     EventTable,
@@ -182,8 +182,8 @@ class _Batch:
         self._step("committed")
         return _Done(read, new.events, rejected, refused)
 
-    def _stage(self, paths: list[str], joined: set[str]) -> tuple[str | None, int, int]:
-        """Write the events. Returns the folder, how many there are, and how many other lines."""
+    def _stage(self, paths: list[str], joined: set[str]) -> tuple[Staged | None, int, int]:
+        """Write the events. Returns their files, how many there are, and how many other lines."""
         plain = [path for path in paths if path not in joined]
         lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
         if joined:
@@ -198,11 +198,10 @@ class _Batch:
         found = counts.get
         return staged, int(found["events"]), int(found["lines"]) - int(found["events"])
 
-    def _read(self, staged: str) -> DataFrame:
-        names = [file.path for file in written(self._table.root, staged)]
-        return reading(self._spark, self._table.log.schema, self._table.root, names)
+    def _read(self, staged: Staged) -> DataFrame:
+        return reading(self._spark, self._table.log.schema, self._table.root, staged.names)
 
-    def _count(self, staged: str | None) -> Runs:
+    def _count(self, staged: Staged | None) -> Runs:
         """The numbers of the events."""
         if staged is None:
             return Runs()
@@ -215,8 +214,8 @@ class _Batch:
             )
         return Runs(found)
 
-    def _without_duplicates(self, staged: str, known: list[Run]) -> str:
-        """Write the batch again with each new event once. Returns the new folder."""
+    def _without_duplicates(self, staged: Staged, known: list[Run]) -> Staged:
+        """Write the batch again with each new event once. Returns the new files."""
         events = self._read(staged)
         if known:
             names = ("node", "boot", "first", "last")
@@ -227,7 +226,7 @@ class _Batch:
             inside = events["seq"].between(ranges["first"], ranges["last"])
             events = events.join(fn.broadcast(ranges), [*same, inside], "left_anti")
         again = writing(self._spark, events.dropDuplicates(list(logs.KEY)), self._table.root, "dt")
-        discard(self._table.root, staged)
+        discard(self._table.root, staged.folder)
         return again
 
     def _keep_rejected(self, paths: list[str]) -> int:
@@ -235,14 +234,14 @@ class _Batch:
         log, number = self._table.create_rejected(), self._memory.number
         lines = logs.rejected(logs.parsed_with_text(self._spark, paths))
         numbered = lines.withColumn("batch", fn.lit(number))
-        files = written(log.root, writing(self._spark, numbered, log.root, "batch"))
+        files = writing(self._spark, numbered, log.root, "batch").files
         # A batch with this number that was killed before its commit may have left the same lines.
         log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
         return sum(file.rows for file in files)
 
-    def _commit(self, staged: str | None, new: Runs) -> None:
+    def _commit(self, staged: Staged | None, new: Runs) -> None:
         self._memory.check()
         numbers = {INGEST: self._memory.number}
         numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        files = written(self._table.root, staged) if staged else []
+        files = staged.files if staged else []
         self._table.log.commit(files, numbers, self._memory.after(new, self._files))
