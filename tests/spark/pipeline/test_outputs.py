@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import (
+    BadPath,
     BadTable,
     Conflict,
     OutputExists,

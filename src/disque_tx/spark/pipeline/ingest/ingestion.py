@@ -42,6 +42,7 @@ from disque_tx.spark.pipeline.tables.table import (
     writing,
 )
 from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
+from disque_tx.spark.session import check_classic
 
 #: Runs of numbers in one batch; a log with more gaps is not genuine.
 _RUNS_MAX: Final = 100_000
@@ -86,12 +87,14 @@ def ingest(
     ``step``: called with the name of each step when it is done, once per batch: staged, counted,
     kept (rejected lines), committed.
 
+    :raises RemoteSession: when the session is one of Spark Connect.
     :raises NothingToRead: when a path does not exist.
     :raises BadTable: when ``into`` is something else, or of an earlier version.
     :raises OutputOverlaps: when a new table would be in a path, or around one.
     :raises Conflict: when another process ingested at the same time.
     :raises ForeignData: when the numbers of a batch have more than 100,000 gaps.
     """
+    check_classic(spark, "ingest")
     paths = list(paths)
     if not is_table(into):
         check_apart(resolved(into), map(resolved, paths))
