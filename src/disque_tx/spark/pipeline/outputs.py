@@ -32,11 +32,11 @@ class Output(Results):
         """Write the new rows, which are not part of the table yet. ``settled``: rows for which it
         holds are not expected to change, and get files of their own."""
         if settled is None:
-            folder = writing(self._spark, rows, self.root)
+            staged = writing(self._spark, rows, self.root)
         else:
             parted = rows.withColumn(SETTLED, fn.coalesce(settled, fn.lit(False)))
-            folder = writing(self._spark, parted, self.root, SETTLED)
-        self.stage(folder, columns_of(rows))
+            staged = writing(self._spark, parted, self.root, SETTLED)
+        self.stage(staged, columns_of(rows))
 
     def written(self) -> DataFrame:
         """The rows that were written."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.paths import is_empty
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged
 
 _KEPT_HOURS: Final = 24
 #: The application whose transactions are new versions of a table of results.
@@ -37,7 +37,7 @@ class Results:
     def __init__(self, root: str, what: str) -> None:
         self.root = root
         self._what = what
-        self._folder: str | None = None
+        self._staged: Staged | None = None
         self._schema: pa.Schema = None
         self.log = DeltaLog(root) if DeltaLog.exists(root) else None
         if self.log is None and not is_empty(root):
@@ -75,17 +75,16 @@ class Results:
         """The files of the present version; see :meth:`DeltaLog.files`."""
         return self.log.files(*times) if self.log else []
 
-    def stage(self, folder: str, schema: pa.Schema) -> None:
-        """The new rows are in this folder below the table, with these columns; they are not part of
-        the table yet."""
-        self._folder, self._schema = folder, schema
+    def stage(self, staged: Staged, schema: pa.Schema) -> None:
+        """The new rows were written with these columns; they are not part of the table yet."""
+        self._staged, self._schema = staged, schema
 
     def staged(self) -> list[DataFile]:
         """The files of the new rows, if there are any. The folders in which they lie are not
         partitions."""
-        if self._folder is None:
+        if self._staged is None:
             return []
-        return [attrs.evolve(file, partition={}) for file in written(self.root, self._folder)]
+        return [attrs.evolve(file, partition={}) for file in self._staged.files]
 
     @property
     def staged_schema(self) -> pa.Schema:

@@ -80,8 +80,13 @@ class PipelineRunner:
 
 @contextmanager
 def errors_shown() -> Iterator[None]:
-    """Errors of this package become messages."""
+    """Errors of this package, and of files, become messages."""
     try:
         yield
-    except DisqueError as error:
-        raise click.ClickException(str(error)) from error
+    except Exception as error:
+        # This imports libraries that take long, and that are there already if they failed.
+        from disque_tx.spark.pipeline import failures
+
+        if isinstance(error, (DisqueError, *failures.STORAGE)):
+            raise failures.in_words(error) from error
+        raise

@@ -25,6 +25,7 @@ from rich.progress import (
 
 from disque_tx.errors import DisqueError
 from disque_tx.spark import session
+from disque_tx.spark.pipeline import failures
 
 _PERIOD_S: Final = 0.2
 
@@ -42,8 +43,8 @@ def running(
         console = Console(stderr=True)
         with stages_shown(spark.sparkContext.statusTracker(), console, progress):
             yield spark
-    except DisqueError as error:
-        raise click.ClickException(str(error)) from error
+    except (DisqueError, *failures.STORAGE) as error:
+        raise failures.in_words(error) from error
     except PySparkException as error:
         first = (error.getMessage() or str(error)).strip().partition("\n")[0]
         raise click.ClickException(f"Spark failed: {first}") from error

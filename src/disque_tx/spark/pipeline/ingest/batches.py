@@ -32,7 +32,7 @@ from disque_tx.spark.pipeline.ingest import files as logs
 from disque_tx.spark.pipeline.ingest.examination import Finding
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventLog, is_table
-from disque_tx.spark.pipeline.tables.footers import discard, written
+from disque_tx.spark.pipeline.tables.footers import Staged, discard
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
 
@@ -61,18 +61,17 @@ class IngestReport:
 
 
 @attrs.frozen
-class Staged:
-    """What was written, but is not part of the table yet. ``folder``: below the table; ``None`` if
-    there were no files. ``events``: how many. ``bad``: other lines."""
+class StagedLines:
+    """What was made of the lines of files. ``staged``: the events, ``None`` if there were no files.
+    ``events``: how many. ``bad``: other lines."""
 
-    folder: str | None
+    staged: Staged | None
     events: int
     bad: int
 
 
 class Reading(Protocol):
-    """What an engine does with the lines of event logs, and with the events of a table. Folders are
-    new ones below a table, whose files are not part of it yet."""
+    """What an engine does with the lines of event logs, and with the events of a table."""
 
     def known(self, table: EventLog) -> tuple[Runs, Mapping[str, list[int]]]:
         """What ``table.noted()`` says; the numbers are counted if it says nothing."""
@@ -80,19 +79,18 @@ class Reading(Protocol):
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         """What is special about files, of which paths and sizes are given."""
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> Staged:
+    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
         """Write the events in these files, by day. ``joined``: those of the files of which a line
         may have several objects, or bytes that are not UTF-8, which are replaced."""
 
-    def runs(self, table: EventLog, folder: str, limit: int) -> list[Run]:
-        """The numbers of the events in a folder; of more runs than the limit, some."""
+    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+        """The numbers of events that were written; of more runs than the limit, some."""
 
-    def without(self, table: EventLog, folder: str, known: list[Run]) -> str:
-        """Write the events in a folder again, each once, and none that is known; returns the new
-        folder."""
+    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+        """Write events again, each once, and none that is known."""
 
-    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> str:
-        """Write the lines in these files that are not events; returns their folder."""
+    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
+        """Write the lines in these files that are not events."""
 
 
 def add_logs(
@@ -189,34 +187,35 @@ class _Batch:
         refused = {finding.path: finding.refused for finding in special if finding.refused}
         joined = {finding.path for finding in special} - set(refused)
         paths = [file.path for file in self._files if file.path not in refused]
-        staged = Staged(None, 0, 0)
+        lines = StagedLines(None, 0, 0)
         if paths:
-            staged = self._reading.stage(self._table, paths, joined)
+            lines = self._reading.stage(self._table, paths, joined)
         self._step("staged")
-        folder, new = self._deduplicated(staged)
+        staged, new = self._deduplicated(lines)
         self._step("counted")
         # Before the commit, which decides; a batch that is repeated replaces them.
-        rejected = self._keep_rejected(paths) if staged.bad else 0
+        rejected = self._keep_rejected(paths) if lines.bad else 0
         self._step("kept")
-        self._commit(folder, new)
+        self._commit(staged, new)
         self._step("committed")
-        return _Done(staged.events, new.events, rejected, refused)
+        return _Done(lines.events, new.events, rejected, refused)
 
-    def _deduplicated(self, staged: Staged) -> tuple[str | None, Runs]:
-        """The folder with each new event once, and their numbers."""
-        if staged.folder is None:
+    def _deduplicated(self, lines: StagedLines) -> tuple[Staged | None, Runs]:
+        """Each new event once, and their numbers."""
+        staged = lines.staged
+        if staged is None:
             return None, Runs()
-        new = self._count(staged.folder)
+        new = self._count(staged)
         known = self._memory.runs.overlapping(new)
-        if staged.events <= new.events and not known:
-            return staged.folder, new
-        again = self._reading.without(self._table, staged.folder, known)
+        if lines.events <= new.events and not known:
+            return staged, new
+        again = self._reading.without(self._table, staged, known)
         discard(self._table.root, staged.folder)
         return again, self._count(again)
 
-    def _count(self, folder: str) -> Runs:
+    def _count(self, staged: Staged) -> Runs:
         """The numbers of the events."""
-        found = self._reading.runs(self._table, folder, _RUNS_MAX + 1)
+        found = self._reading.runs(self._table, staged, _RUNS_MAX + 1)
         if len(found) > _RUNS_MAX:
             raise ForeignData(
                 f"The numbers of events in files from {self._files[0].path} on have more than"
@@ -228,14 +227,14 @@ class _Batch:
     def _keep_rejected(self, paths: list[str]) -> int:
         """Store the lines that are not events; returns how many there are."""
         log, number = self._table.create_rejected(), self._memory.number
-        files = written(log.root, self._reading.stage_rejected(log, paths, number))
+        files = self._reading.stage_rejected(log, paths, number).files
         # A batch with this number that was killed before its commit may have left the same lines.
         log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
         return sum(file.rows for file in files)
 
-    def _commit(self, folder: str | None, new: Runs) -> None:
+    def _commit(self, staged: Staged | None, new: Runs) -> None:
         self._memory.check()
         numbers = {INGEST: self._memory.number}
         numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        files = written(self._table.root, folder) if folder else []
+        files = staged.files if staged else []
         self._table.log.commit(files, numbers, self._memory.after(new, self._files))

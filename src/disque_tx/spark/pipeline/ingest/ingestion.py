@@ -9,15 +9,16 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.ingest import logs
-from disque_tx.spark.pipeline.ingest.batches import IngestReport, Staged, Step, add_logs
+from disque_tx.spark.pipeline.ingest.batches import IngestReport, StagedLines, Step, add_logs
 from disque_tx.spark.pipeline.ingest.examination import Finding, examined
 from disque_tx.spark.pipeline.ingest.fields import KEY
 from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
+from disque_tx.spark.sessions import check_classic
 
 
 def ingest(
@@ -26,7 +27,10 @@ def ingest(
     """Add all logs in ``paths`` that are not in the table ``into`` yet to it.
 
     ``step`` and errors: of :func:`disque_tx.spark.pipeline.ingest.batches.add_logs`.
+
+    :raises RemoteSession: when the session is one of Spark Connect.
     """
+    check_classic(spark, "ingest")
     return add_logs(_SparkReading(spark), paths, into, step)
 
 
@@ -42,7 +46,7 @@ class _SparkReading:
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(self._spark, files)
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> Staged:
+    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
         plain = [path for path in paths if path not in joined]
         lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
         if joined:
@@ -52,15 +56,15 @@ class _SparkReading:
         counts = Observation()
         is_event = fn.count_if(logs.is_event()).alias("events")
         observed = lines.observe(counts, is_event, fn.count("*").alias("lines"))
-        folder = writing(self._spark, logs.events(observed), table.root, "dt")
+        staged = writing(self._spark, logs.events(observed), table.root, "dt")
         found = counts.get
-        return Staged(folder, int(found["events"]), int(found["lines"]) - int(found["events"]))
+        return StagedLines(staged, int(found["events"]), int(found["lines"]) - int(found["events"]))
 
-    def runs(self, table: EventLog, folder: str, limit: int) -> list[Run]:
-        return counted_runs(self._read(table, folder), limit)
+    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+        return counted_runs(self._read(table, staged), limit)
 
-    def without(self, table: EventLog, folder: str, known: list[Run]) -> str:
-        events = self._read(table, folder)
+    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+        events = self._read(table, staged)
         if known:
             names = ("node", "boot", "first", "last")
             ranges = self._spark.createDataFrame(
@@ -71,10 +75,9 @@ class _SparkReading:
             events = events.join(fn.broadcast(ranges), [*same, inside], "left_anti")
         return writing(self._spark, events.dropDuplicates(list(KEY)), table.root, "dt")
 
-    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> str:
+    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
         lines = logs.rejected(logs.parsed_with_text(self._spark, paths))
         return writing(self._spark, lines.withColumn("batch", fn.lit(batch)), log.root, "batch")
 
-    def _read(self, table: EventLog, folder: str) -> DataFrame:
-        names = [file.path for file in written(table.root, folder)]
-        return reading(self._spark, table.log.schema, table.root, names)
+    def _read(self, table: EventLog, staged: Staged) -> DataFrame:
+        return reading(self._spark, table.log.schema, table.root, staged.names)

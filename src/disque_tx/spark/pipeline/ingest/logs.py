@@ -6,14 +6,16 @@ expressions that Spark compiles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import for_spark
 from disque_tx.spark.pipeline.ingest.fields import JOINT, NODE, NUMBER, RENAMED, SAME, TYPE
+from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.table import DAY
 from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL
 
@@ -23,6 +25,9 @@ _READING: Final = {"__globPaths__": "false", "recursiveFileLookup": "true"}
 def parsed(spark: SparkSession, paths: Iterable[str]) -> DataFrame:
     """Lines of these files as the columns of :data:`EVENTS_DDL`; lines that are not JSON in
     :data:`CORRUPT_COLUMN`. Folder names ``dt=…`` are ignored: the day comes from the lines."""
+    paths = list(paths)
+    if any(map(is_in, paths)):
+        return parsed_with_text(spark, paths).drop("line", "file")
     reader = spark.read.schema(f"{EVENTS_DDL}, {CORRUPT_COLUMN} STRING").options(**_READING)
     reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)
     return reader.json([for_spark(path) for path in paths])
@@ -32,13 +37,23 @@ def parsed_with_text(spark: SparkSession, paths: Iterable[str]) -> DataFrame:
     """The lines as :func:`parsed` returns them, with each unchanged line in ``line``, and its file
     in ``file``. Several objects on a line become several lines."""
     options = {"columnNameOfCorruptRecord": CORRUPT_COLUMN}
-    lines = spark.read.options(**_READING).text([for_spark(path) for path in paths])
-    named = lines.select(
-        fn.explode(fn.split("value", JOINT)).alias("line"),
-        fn.col("_metadata.file_path").alias("file"),
-    ).where(fn.trim("line") != "")
+    line = fn.explode(fn.split("value", JOINT)).alias("line")
+    named = _lines(spark, list(paths)).select(line, "file").where(fn.trim("line") != "")
     event = fn.from_json("line", f"{EVENTS_DDL}, {CORRUPT_COLUMN} STRING", options)
     return named.withColumn("event", event).select("line", "file", "event.*")
+
+
+def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The lines of files, ``value``, and the ``file`` of each."""
+    local = [for_spark(path) for path in paths if not is_in(path)]
+    remote = [path for path in paths if is_in(path)]
+    found = stored.lines(spark, remote) if remote else None
+    if not local:
+        assert found is not None
+        return found
+    text = spark.read.options(**_READING).text(local)
+    named = text.select("value", fn.col("_metadata.file_path").alias("file"))
+    return named if found is None else named.unionByName(found)
 
 
 def is_event() -> Column:

@@ -32,6 +32,7 @@ from disque_tx.spark.pipeline.lifecycle.update import Update
 from disque_tx.spark.pipeline.outputs import Output
 from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded
 from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.sessions import check_classic
 
 #: Of a table with fewer events, a run over all of them costs less than one over new ones.
 WHOLE_BELOW: Final = 1_000_000
@@ -51,10 +52,12 @@ def lifecycle(
     them from all events, and replace also those of another table or window. ``as_of``: the version
     or time of the table of events that they are made from.
 
-    :raises BadTable: when ``table`` is not a table, or has no such version. :raises OutputExists:
+    :raises RemoteSession: when the session is one of Spark Connect. :raises BadTable: when
+    ``table`` is not a table, or has no such version. :raises OutputExists:
     when ``into`` holds something else. :raises OutputOverlaps: when ``into`` is the table, in it,
     or around it. :raises Conflict: when another process published results at the same time.
     """
+    check_classic(spark, "lifecycle")
     events, target = EventTable(spark, table, as_of=as_of), resolved(into)
     check_apart(target, [events.root])
     outputs = {part: Output(spark, f"{target}/{part}", contents(part)) for part in RESULTS}

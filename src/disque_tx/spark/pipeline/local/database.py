@@ -21,6 +21,7 @@ import pyarrow as pa
 from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.pipeline.local import sql
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
+from disque_tx.spark.pipeline.tables.footers import Staged, written
 
 MEMORY: Final = "1GiB"
 _FOLDER: Final = ".disque-pipeline-"
@@ -55,9 +56,9 @@ class Database:
             )
         self.run(f"CREATE OR REPLACE TEMP VIEW {sql.name(view)} AS {sql.typed(inside, query)}")
 
-    def write(self, query: str, root: str, partition_by: str | None = None) -> str:
-        """Write the rows of a query as Parquet below the folder of a table; returns the name of
-        their new folder. They are not part of the table yet."""
+    def write(self, query: str, root: str, partition_by: str | None = None) -> Staged:
+        """Write the rows of a query as Parquet to a new folder of a table. They are not part of the
+        table yet."""
         folder = f"batch-{uuid4().hex}"
         target = Path(root, folder)
         target.mkdir(parents=True)
@@ -67,7 +68,7 @@ class Database:
         else:
             options += [f"PARTITION_BY ({sql.name(partition_by)})", "OVERWRITE_OR_IGNORE"]
         self.run(f"COPY ({query}) TO {sql.text(str(target))} ({', '.join(options)})")
-        return folder
+        return Staged(folder, written(root, folder))
 
     def run(self, statement: str) -> None:
         """Run a statement without a result."""

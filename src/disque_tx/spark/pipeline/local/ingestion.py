@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.paths import resolved
-from disque_tx.spark.pipeline.ingest.batches import IngestReport, Staged, Step, add_logs
+from disque_tx.spark.pipeline.ingest.batches import IngestReport, StagedLines, Step, add_logs
 from disque_tx.spark.pipeline.ingest.examination import Finding, examined
 from disque_tx.spark.pipeline.ingest.fields import KEY, RENAMED, SAME
 from disque_tx.spark.pipeline.local import lines, sql
 from disque_tx.spark.pipeline.local.database import Database, check_local, database
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.schema import arrow_schema
 
@@ -65,7 +65,7 @@ class _DuckReading:
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(None, files)
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> Staged:
+    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
         counts = {"events": 0, "bad": 0}
 
         def events() -> Iterator[pa.RecordBatch]:
@@ -77,15 +77,15 @@ class _DuckReading:
                         self._bad.add(path)
                     yield from some.events.to_batches()
 
-        folder = self._write(lines.SCHEMA, events(), _event_columns(), table.root, "dt")
-        return Staged(folder, counts["events"], counts["bad"])
+        staged = self._write(lines.SCHEMA, events(), _event_columns(), table.root, "dt")
+        return StagedLines(staged, counts["events"], counts["bad"])
 
-    def runs(self, table: EventLog, folder: str, limit: int) -> list[Run]:
-        self._rows.view("counted", table.log.schema, table.root, written(table.root, folder))
+    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+        self._rows.view("counted", table.log.schema, table.root, staged.files)
         return self._runs("counted", limit)
 
-    def without(self, table: EventLog, folder: str, known: list[Run]) -> str:
-        names = [f"{table.root}/{file.path}" for file in written(table.root, folder)]
+    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+        names = [f"{table.root}/{name}" for name in staged.names]
         columns = ("node", "boot", "first", "last")
         ranges = pa.table(
             {name: [getattr(run, name) for run in known] for name in columns},
@@ -97,7 +97,7 @@ class _DuckReading:
         finally:
             self._rows.connection.unregister("ranges")
 
-    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> str:
+    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
         bad = [path for path in paths if path in self._bad]
         columns = f"SELECT *, {batch}::BIGINT AS batch FROM lines"
         return self._write(_REJECTED, _rejected(bad), columns, log.root, "batch")
@@ -109,7 +109,7 @@ class _DuckReading:
         query: str,
         root: str,
         partition_by: str,
-    ) -> str:
+    ) -> Staged:
         """Write what a query makes of batches, which it knows as ``lines``."""
         failed: list[PipelineError] = []
 

@@ -25,10 +25,13 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import for_spark, resolved
+from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.footers import Staged, written
 from disque_tx.spark.pipeline.tables.runs import Runs
 
 #: The day of an event, whatever the time zone of the session.
@@ -100,26 +103,32 @@ def reading(spark: SparkSession, schema: pa.Schema, root: str, names: Iterable[s
     """The rows of Parquet files below ``root``, with the columns of a schema. The column ``dt`` is
     the day of ``time``, whether it is in the files or not."""
     columns: StructType = from_arrow_schema(schema)
-    paths = [for_spark(f"{root}/{name}") for name in names]
+    paths = list(names)
     if not paths:
         return spark.createDataFrame([], columns)
     inside = [field for field in columns if field != StructField("dt", DateType())]
-    found = spark.read.schema(StructType(inside)).options(**_AS_NAMED).parquet(*paths)
+    if is_in(root):
+        found = stored.read(spark, StructType(inside), root, paths)
+    else:
+        reader = spark.read.schema(StructType(inside)).options(**_AS_NAMED)
+        found = reader.parquet(*(for_spark(f"{root}/{name}") for name in paths))
     return found if len(inside) == len(columns) else found.withColumn("dt", fn.expr(DAY))
 
 
 def writing(
     spark: SparkSession, rows: DataFrame, root: str, *partition_by: str, folder: str | None = None
-) -> str:
-    """Write rows as Parquet below the folder of a table; returns the name of their folder, by
-    default a new one. They are not part of the table yet."""
+) -> Staged:
+    """Write rows as Parquet to a folder of a table, by default a new one. They are not part of the
+    table yet."""
     folder = folder or f"batch-{uuid4().hex}"
+    if is_in(root):
+        return Staged(folder, stored.write(rows, root, folder, partition_by))
     with _exact_times(spark):
         writer = rows.write.options(**_WRITING)
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         writer.parquet(for_spark(f"{root}/{folder}"))
-    return folder
+    return Staged(folder, written(root, folder))
 
 
 @contextmanager

@@ -8,14 +8,13 @@ back. A file that left the table stays for those who read an earlier version, un
 
 from __future__ import annotations
 
-import time
+import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
 import attrs
-from pyarrow import fs
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
@@ -31,6 +30,8 @@ KEPT_HOURS: Final = 168
 _SMALL_BYTES: Final = 32 << 20
 _FILES_MAX: Final = 16
 _ORDER: Final = "job_id"
+#: Of a file of the same folder, as Spark writes it on local disks.
+_CHECKSUM: Final = re.compile(r"((?:.*/)?)\.([^/]+)\.crc")
 
 
 @attrs.frozen
@@ -124,10 +125,10 @@ def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
     """
     table = EventLog(path)
     _check_converted(table)
-    # From here on no ingest that runs already can commit, so all files that no commit names and
-    # that are older are of no use to anybody.
+    before = {name for name, _ in _events_files(table.root)}
+    # From here on no ingest that runs already can commit, so all files that are there before and
+    # that no commit names are of no use to anybody.
     table.log.commit([], {INGEST: next_number(table)}, table.log.notes())
-    begun_ns = time.time_ns()
     wanted = {"queue": queue, "job_id": job}
     condition = " AND ".join(
         f"{name} = {_quoted(value)}" for name, value in wanted.items() if value
@@ -136,20 +137,23 @@ def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
     kept = {file.path for file in table.log.files()}
     removed, left = 0, []
     system, place = opened(table.root)
-    for name, info in _events_files(table.root):
-        if name in kept:
+    for name, about in _events_files(table.root):
+        if about in kept:
             continue
-        if (info.mtime_ns or 0) < begun_ns:
-            system.delete_file(f"{place}/{name}")
-            removed += 1
-        else:
-            left.append(name)
+        if about not in before:
+            left += [name] if name == about else []
+            continue
+        system.delete_file(f"{place}/{name}")
+        # What Spark keeps beside a file, to check it, has no event.
+        removed += name == about
     return Forgotten(events, removed, len(kept), left)
 
 
-def _events_files(root: str) -> list[tuple[str, fs.FileInfo]]:
-    """The files in the folder of a table, except its log and what is beside it."""
-    return [(name, info) for name, info in files_below(root) if not name.startswith("_")]
+def _events_files(root: str) -> list[tuple[str, str]]:
+    """The files in the folder of a table, except its log and what is beside it; each with the file
+    that it is about, which is another one for checksums."""
+    names = [name for name, _ in files_below(root) if not name.startswith("_")]
+    return [(name, _CHECKSUM.sub(r"\1\2", name)) for name in names]
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType
 
-from disque_tx.spark.errors import BadColumn, NothingToRead
+from disque_tx.spark.errors import BadColumn, BadPath, NothingToRead
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import exists, for_spark, resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.tables.events import is_table
@@ -60,7 +61,8 @@ def bodies(
     ``column``: what their bodies are. ``where``: a condition in SQL. ``form``: one of
     :data:`FORMATS`; by default ``delta`` if it is such a table, and ``parquet`` otherwise.
 
-    :raises NothingToRead: when there is no table.
+    :raises NothingToRead: when there is no table. :raises BadPath: when it is in an object store
+        and is not a Delta table.
     :raises BadColumn: when it has no such column, or one that is neither text nor binary.
     """
     root = resolved(table)
@@ -68,6 +70,8 @@ def bodies(
         raise NothingToRead(f"{table} does not exist. Use the folder of a table.")
     if form == DELTA or (form is None and is_table(root)):
         rows = Table(spark, root).rows()
+    elif is_in(root):
+        raise BadPath(f"{root} is not a Delta table, and no other files are read from S3.")
     else:
         rows = spark.read.format(form or "parquet").load(for_spark(root))
     _check(rows, table, column)
