@@ -13,7 +13,8 @@ from pathlib import Path
 
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle import results
-from disque_tx.spark.pipeline.lifecycle.made import RESULTS, lifecycle
+from disque_tx.spark.pipeline.lifecycle.made import RESULTS
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from tests.acceptance.spark.case import KILLS, rows_of
 from tests.acceptance.spark.objectstores import package_environment
 from tests.spark.pipeline.cases import PipelineCase
