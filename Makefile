@@ -37,7 +37,7 @@
 #
 # Stages of the second gate:
 #   make spark                reading, writing, and the pipeline on Spark: up to 10 min
-#   make acceptance-spark     Spark with real nodes, which are killed, too: up to 12 min
+#   make acceptance-spark     Spark with real nodes, which are killed, too, and with S3: up to 20 min
 #   make acceptance-cluster   clusters of real processes, two at a time: 5 to 8 min
 #   make acceptance-processes daemons of several processes: 2 min
 #   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
-from disque_tx.spark.pipeline.tables.deltalog import DataFile
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
 from disque_tx.spark.pipeline.tables.table import EventTable, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its
@@ -104,7 +104,14 @@ def vacuum(spark: SparkSession, path: str, keep_hours: int = KEPT_HOURS) -> int:
     table = EventTable(spark, path)
     _check_converted(table)
     logs = [log for log in (table.log, table.rejected()) if log is not None]
-    return sum(log.vacuum(keep_hours, every_file=True) for log in logs)
+    return sum(_vacuumed(log, keep_hours) for log in logs)
+
+
+def _vacuumed(log: DeltaLog, keep_hours: int) -> int:
+    """How many files with rows were removed; there are also checksums, and in an object store
+    objects for folders."""
+    before = {name for name, _ in files_below(log.root) if name.endswith(".parquet")}
+    return len(before.intersection(log.vacuum(keep_hours, every_file=True)))
 
 
 def expire(spark: SparkSession, path: str, before: date) -> int:
