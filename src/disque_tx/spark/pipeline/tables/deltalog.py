@@ -247,18 +247,17 @@ class DeltaLog:
             after += done["numFilesAdded"]
         return before, after
 
-    def vacuum(self, keep_hours: int, every_file: bool = False) -> int:
-        """Remove files that left the table longer ago; returns how many. ``every_file``: also those
-        that were never committed and are older."""
-        removed = self._table.vacuum(
+    def vacuum(self, keep_hours: int, every_file: bool = False) -> list[str]:
+        """Remove files that left the table longer ago; returns their paths below it, also of those
+        that were removed before. ``every_file``: also those that were never committed and are
+        older."""
+        return self._table.vacuum(
             keep_hours,
             dry_run=False,
             enforce_retention_duration=False,
             full=every_file,
             commit_properties=_properties({}, self.notes()),
         )
-        # In an object store, empty folders are objects, too.
-        return sum(name.endswith(".parquet") for name in removed)
 
     def rows(self) -> int:
         """How many rows the table has."""

@@ -133,13 +133,13 @@ class _Lines(_Reader):
 
 
 def _lines(path: str) -> Iterator[str]:
-    """As Spark splits a text. The size of lines was checked before."""
+    """As Spark splits a text, but for empty lines. The size of lines was checked before."""
     system, place = opened(path)
     compression = "zstd" if path.endswith(".zst") else None
     end = b""
     with system.open_input_stream(place, compression=compression) as stream:
         while piece := stream.read(_PIECE_BYTES):
-            *whole, end = (end + piece).replace(b"\r\n", b"\n").split(b"\n")
+            *whole, end = (end + piece).replace(b"\r", b"\n").split(b"\n")
             for line in whole:
                 yield line.decode("utf-8", "replace")
     if end:

@@ -18,7 +18,7 @@ import attrs
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
-from disque_tx.spark.pipeline.tables.deltalog import DataFile
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventLog, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its
@@ -103,7 +103,14 @@ def vacuum(path: str, keep_hours: int = KEPT_HOURS) -> int:
     table = EventLog(path)
     _check_converted(table)
     logs = [log for log in (table.log, table.rejected()) if log is not None]
-    return sum(log.vacuum(keep_hours, every_file=True) for log in logs)
+    return sum(_vacuumed(log, keep_hours) for log in logs)
+
+
+def _vacuumed(log: DeltaLog, keep_hours: int) -> int:
+    """How many files with rows were removed; there are also checksums, and in an object store
+    objects for folders."""
+    before = {name for name, _ in files_below(log.root) if name.endswith(".parquet")}
+    return len(before.intersection(log.vacuum(keep_hours, every_file=True)))
 
 
 def expire(path: str, before: date) -> int:
