@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.published import SETTLED, Results
+from disque_tx.spark.pipeline.published import SETTLED, ResultTable
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
 
-class Output(Results):
+class Output(ResultTable):
     """A table of results at a resolved path. ``what``: it contains.
 
     :raises OutputExists: when it exists and is something else.

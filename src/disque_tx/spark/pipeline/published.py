@@ -28,7 +28,7 @@ _PUBLISHED: Final = "results"
 SETTLED: Final = "_settled"
 
 
-class Results:
+class ResultTable:
     """A table of results at a resolved path. ``what``: it contains.
 
     :raises OutputExists: when it exists and is something else.

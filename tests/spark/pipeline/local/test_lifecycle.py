@@ -71,8 +71,8 @@ class LifecycleTests(PipelineCase):
         the tables are always those of a run over all events."""
         self.patch(results, "WHOLE_BELOW", 0)
         out, events = self.folder / "out", [e for n in random_nodes(3, 200) for e in n.events]
-        for at in range(4):
-            path = write(self.folder / f"{at}.jsonl", events[at::4])
+        for at in range(3):
+            path = write(self.folder / f"{at}.jsonl", events[at::3])
             ingest(self.spark, [str(path)], self.table)
             if at % 2:
                 said = by_spark(self.spark, self.table, str(out)).how

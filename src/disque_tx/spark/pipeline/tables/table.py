@@ -28,7 +28,7 @@ from pyspark.sql.types import DateType, StructField, StructType
 from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.runs import Runs
 
 #: The day of an event, whatever the time zone of the session.
@@ -64,8 +64,8 @@ class Table:
         return reading(self.spark, self.log.schema, self.root, [file.path for file in files])
 
 
-class EventTable(EventLog):
-    """A table of events, whose rows Spark reads. ``create``, ``as_of``: as of :class:`EventLog`.
+class EventTable(EventTableLog):
+    """A table of events, whose rows Spark reads. ``create``, ``as_of``: of :class:`EventTableLog`.
 
     :raises BadTable: when it is not a table of events, or has no such version.
     """
