@@ -31,12 +31,13 @@ class Output(ResultTable):
     def write(self, rows: DataFrame, settled: Column | None = None) -> None:
         """Write the new rows, which are not part of the table yet. ``settled``: rows for which it
         holds are not expected to change, and get files of their own."""
+        self.begin(columns_of(rows))
         if settled is None:
             folder = writing(self._spark, rows, self.root)
         else:
             parted = rows.withColumn(SETTLED, fn.coalesce(settled, fn.lit(False)))
             folder = writing(self._spark, parted, self.root, SETTLED)
-        self.stage(folder, columns_of(rows))
+        self.stage(folder)
 
     def written(self) -> DataFrame:
         """The rows that were written."""

@@ -75,10 +75,16 @@ class ResultTable:
         """The files of the present version; see :meth:`DeltaLog.files`."""
         return self.log.files(*times) if self.log else []
 
-    def stage(self, folder: str, schema: pa.Schema) -> None:
-        """The new rows are in this folder below the table, with these columns; they are not part of
-        the table yet."""
-        self._folder, self._schema = folder, schema
+    def begin(self, schema: pa.Schema) -> None:
+        """New rows with these columns will be written. A table without rows is created first, if
+        there is none, so that a folder that a killed process left is known as one of these."""
+        self._schema = schema
+        if self.log is None:
+            self.log = DeltaLog.create(self.root, schema, self._what)
+
+    def stage(self, folder: str) -> None:
+        """The new rows are in this folder below the table; they are not part of it yet."""
+        self._folder = folder
 
     def staged(self) -> list[DataFile]:
         """The files of the new rows, if there are any. The folders in which they lie are not

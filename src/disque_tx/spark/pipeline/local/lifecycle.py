@@ -90,7 +90,8 @@ def _write(rows: Database, outputs: Mapping[str, ResultTable], window_s: int) ->
             is_settled = f'epoch_us("{_LAST[part]}") < {settled_us(extent.horizon_us)}'
             query = f"SELECT *, coalesce({is_settled}, false) AS {SETTLED} FROM ({query})"
             partition = SETTLED
-        output.stage(rows.write(query, output.root, partition), schema)
+        output.begin(schema)
+        output.stage(rows.write(query, output.root, partition))
         # Read from the disk again, as memory is limited.
         rows.view(part, schema, output.root, output.staged())
     return extent.horizon_us
