@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from disque_tx.spark import session
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.lifecycle import lifecycle
-from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EVENTS, event_schema
 from disque_tx.spark.pipeline.tables.footers import written

@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark import session
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.lifecycle.totals import SIGN, distributions, sums, totals
-from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables import counting
 from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS
 

@@ -19,3 +19,7 @@ __getattr__ = names_from(
     __name__,
     {"session": "disque_tx.spark.sessions", "discard_staged": "disque_tx.spark.sink.staging"},
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

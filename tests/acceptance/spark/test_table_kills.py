@@ -82,13 +82,8 @@ class KillTests(PipelineCase):
 
     def work_and_kill(self, steps: int, pause_s: float) -> None:
         """Kill a process that works, this many steps and seconds after its start."""
-        words = [
-            sys.executable,
-            "-c",
-            self.engine + _WORKING,
-            str(self.folder / "logs"),
-            self.table,
-        ]
+        program = self.engine + _WORKING
+        words = [sys.executable, "-c", program, str(self.folder / "logs"), self.table]
         process = subprocess.Popen(
             words,
             env=environment(),

@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.ingest.batches import IngestReport, Step
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.table import EventTable, Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.published import SETTLED, Results
+from disque_tx.spark.pipeline.published import SETTLED, ResultTable
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
 
-class Output(Results):
+class Output(ResultTable):
     """A table of results at a resolved path. ``what``: it contains.
 
     :raises OutputExists: when it exists and is something else.
@@ -31,12 +31,13 @@ class Output(Results):
     def write(self, rows: DataFrame, settled: Column | None = None) -> None:
         """Write the new rows, which are not part of the table yet. ``settled``: rows for which it
         holds are not expected to change, and get files of their own."""
+        self.begin(columns_of(rows))
         if settled is None:
             staged = writing(self._spark, rows, self.root)
         else:
             parted = rows.withColumn(SETTLED, fn.coalesce(settled, fn.lit(False)))
             staged = writing(self._spark, parted, self.root, SETTLED)
-        self.stage(staged, columns_of(rows))
+        self.stage(staged)
 
     def written(self) -> DataFrame:
         """The rows that were written."""

@@ -28,7 +28,7 @@ _PUBLISHED: Final = "results"
 SETTLED: Final = "_settled"
 
 
-class Results:
+class ResultTable:
     """A table of results at a resolved path. ``what``: it contains.
 
     :raises OutputExists: when it exists and is something else.
@@ -75,9 +75,16 @@ class Results:
         """The files of the present version; see :meth:`DeltaLog.files`."""
         return self.log.files(*times) if self.log else []
 
-    def stage(self, staged: Staged, schema: pa.Schema) -> None:
-        """The new rows were written with these columns; they are not part of the table yet."""
-        self._staged, self._schema = staged, schema
+    def begin(self, schema: pa.Schema) -> None:
+        """New rows with these columns will be written. A table without rows is created first, if
+        there is none, so that a folder that a killed process left is known as one of these."""
+        self._schema = schema
+        if self.log is None:
+            self.log = DeltaLog.create(self.root, schema, self._what)
+
+    def stage(self, staged: Staged) -> None:
+        """The new rows were written; they are not part of the table yet."""
+        self._staged = staged
 
     def staged(self) -> list[DataFile]:
         """The files of the new rows, if there are any. The folders in which they lie are not

@@ -62,13 +62,16 @@ class FileTests(SynchronousTestCase):
         self.assertNotEqual("", self.refused(b'{"not": "compressed"}\n', "x.jsonl.zst"))
 
     def test_joints(self) -> None:
-        """Several objects on a line are noticed, also where two pieces of a file meet."""
+        """Several objects on a line are noticed, also where two pieces of a file meet, and so are
+        bytes that are not UTF-8, which Spark reads in another way."""
         for content, joined in (
             (b'{"a":1}\n{"b":2}\n', False),
             (b'{"a":1}{"b":2}\n', True),
             (b'{"a":1} {"b":2}\n', True),
             (b"\n" * ((1 << 20) - 1) + b"}{", True),
             (b"\n" * ((1 << 20) - 1) + b"} {", True),
+            (b'{"a":"\xff"}\n', True),
+            (b"\n" * ((1 << 20) - 1) + "ü\n".encode(), False),
         ):
             path = self.path / "x.jsonl"
             path.write_bytes(content)

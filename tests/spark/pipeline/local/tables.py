@@ -41,10 +41,12 @@ def anything(seed: int, letters: str, jobs: int) -> list[Node]:
         job = job_id(number, chance.choice(letters))
         queue = chance.choice(["mail", "sms", "größe", ""])
         at_s = chance.uniform(-3600, 2 * 86_400)
+        retry_s = chance.choice([0, 5, 60])
         for _ in range(chance.choice([1, 3, 9])):
             at_s += chance.choice([0.001, 0.5, 40, 900])
             node = chance.choice(nodes)
-            node.log(at_s, chance.choice(_KINDS), job, queue=queue, **_details(chance, letters))
+            details = _details(chance, letters) | {"retry_s": chance.choice([retry_s, 0])}
+            node.log(at_s, chance.choice(_KINDS), job, queue=queue, **details)
     for node in nodes:
         node.log(0, "paused", None, paused="in")
         del node.events[: chance.choice([0, 1])]
@@ -58,7 +60,6 @@ def _details(chance: random.Random, letters: str) -> dict[str, Any]:
         "peer": chance.choice([None, node_id(chance.choice(letters))]),
         "wait_ms": chance.choice([None, 0, 7, 1005, 123_456]),
         "run_ms": chance.choice([None, 3, 999, 10_049]),
-        "retry_s": chance.choice([None, 0, 5, 60]),
         "ttl_s": chance.choice([None, 60, 86_400]),
         "delay_s": chance.choice([None, 0, 100]),
         "replicate": chance.choice([None, 1, 3]),

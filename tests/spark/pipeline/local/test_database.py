@@ -44,6 +44,11 @@ class DatabaseTests(SynchronousTestCase):
         self.assertIn("Use --engine spark", str(raised.exception))
         self.assertEqual([], self.hidden())
 
+    def test_read_only(self) -> None:
+        """A table in a place where nothing can be written can still be audited."""
+        with database("/proc/nowhere/table") as rows:
+            self.assertEqual([(1,)], rows.rows("SELECT 1"))
+
     def test_abandoned(self) -> None:
         """What a killed process left is removed by the next; what another one uses is not."""
         for name in ("abandoned", "used"):

@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from disque_tx.spark.pipeline.ingest.batches import IngestReport, Step
 from disque_tx.spark.pipeline.ingest.ingestion import ingest as by_spark
 from disque_tx.spark.pipeline.local import lines
 from disque_tx.spark.pipeline.local.ingestion import ingest as by_duckdb
+from disque_tx.spark.pipeline.local.lifecycle import lifecycle
 from disque_tx.spark.pipeline.local.lines import Unreadable
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
@@ -138,6 +141,19 @@ class SameTests(PipelineCase):
             again = [by_duckdb(words, self.table), by_spark(self.spark, words, self.table)]
             self.assertEqual([0, 0], [report.files for report in again])
         self.assert_each_once([e for letter in "abcd" for e in busy_node(letter).events])
+
+    def test_last_day(self) -> None:
+        """The last moment that a time can have is in its day, and stops neither this nor what
+        follows."""
+        node = busy_node()
+        node.events[0]["time"] = "9999-12-31T23:59:59.999999Z"
+        node.events[1]["time"] = "1969-12-31T23:59:59.999999Z"
+        by_duckdb([str(write(self.folder / "x.jsonl", node.events))], self.table)
+        days = {file.partition["dt"] for file in DeltaLog(self.table).files()}
+        self.assertEqual({"1969-12-31", "2026-11-20", "9999-12-31"}, days)
+        made = lifecycle(self.table, str(self.folder / "out"))
+        jobs = len(DeltaTable(made.paths["jobs"]).to_pyarrow_table(columns=["job_id"]))
+        self.assertEqual(20, jobs)
 
     def test_changed_file(self) -> None:
         """A file that is cut off after it was examined adds nothing; it can be read again when it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 from disque_tx.spark.errors import BadTable, OutputExists, OutputOverlaps
@@ -9,13 +11,31 @@ from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle import results
 from disque_tx.spark.pipeline.lifecycle.made import RESULTS
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle as by_spark
+from disque_tx.spark.pipeline.local.database import Database
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
+from disque_tx.spark.pipeline.published import ResultTable
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.lifecycle.test_lifecycle import random_nodes
 from tests.spark.pipeline.local.tables import anything, rows
 from tests.spark.pipeline.logs import Node, job_id, write
+
+
+class Killed(Exception):
+    """The process was killed."""
+
+
+def killed_at(number: int, method: Callable[..., object]) -> Callable[..., object]:
+    """A method at whose call of this number, from 0, the process is killed."""
+    calls = itertools.count()
+
+    def called(*words: object, **more: object) -> object:
+        if next(calls) == number:
+            raise Killed
+        return method(*words, **more)
+
+    return called
 
 
 class LifecycleTests(PipelineCase):
@@ -71,8 +91,8 @@ class LifecycleTests(PipelineCase):
         the tables are always those of a run over all events."""
         self.patch(results, "WHOLE_BELOW", 0)
         out, events = self.folder / "out", [e for n in random_nodes(3, 200) for e in n.events]
-        for at in range(4):
-            path = write(self.folder / f"{at}.jsonl", events[at::4])
+        for at in range(3):
+            path = write(self.folder / f"{at}.jsonl", events[at::3])
             ingest(self.spark, [str(path)], self.table)
             if at % 2:
                 said = by_spark(self.spark, self.table, str(out)).how
@@ -105,6 +125,21 @@ class LifecycleTests(PipelineCase):
         self.assertRaises(BadTable, by_duckdb, str(self.folder / "no"), out)
         self.assertEqual([], list(self.folder.glob(".*")))
         self.assertEqual(set(RESULTS), {path.name for path in Path(out).iterdir()})
+
+    def test_killed(self) -> None:
+        """Killed before any of the tables is written or published, a run is followed by one that
+        makes all of them, and readers find whole tables meanwhile."""
+        table = self.ingested(*random_nodes(8, 20))
+        by_spark(self.spark, table, str(self.spark_out))
+        for owner, name in ((Database, "write"), (ResultTable, "publish")):
+            method = getattr(owner, name)
+            for number in (0, 3):
+                out = self.folder / f"{name}-{number}"
+                self.patch(owner, name, killed_at(number, method))
+                self.assertRaises(Killed, by_duckdb, table, str(out))
+                self.patch(owner, name, method)
+                by_duckdb(table, str(out))
+                self.assert_same(self.spark_out, out)
 
     def test_as_of(self) -> None:
         """The results of an earlier version of the table are those of then."""

@@ -186,7 +186,7 @@ class DeletionTests(UpkeepCase):
         # Those that were ingested, and the merged one; not what Spark keeps to check them.
         self.assertEqual((4, [], 4), (done.events, done.left, done.removed))
         self.assertEqual([], [*Path(self.table).glob("batch-*/**/*.crc")])
-        self.assertEqual(0, vacuum(self.spark, self.table, keep_hours=0))
+        self.assertEqual(0, vacuum(self.table, keep_hours=0))
         self.assert_each_once(self.events[:4] + self.events[8:])
         self.assertEqual({file.path for file in DeltaLog(self.table).files()}, self.table_files())
         for name in self.table_files():

@@ -12,8 +12,8 @@ import click
 from disque_tx.spark.pipeline.lifecycle.verdicts import VIOLATED, Audit
 
 if TYPE_CHECKING:
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
     from disque_tx.spark.pipeline.ingest.batches import IngestReport
-    from disque_tx.spark.pipeline.runner import PipelineRunner
 
 _WINDOW_S_MAX: Final = 86_400
 _MISSING_SHOWN: Final = 20

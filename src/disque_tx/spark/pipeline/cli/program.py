@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from disque_tx.spark.pipeline.runner import ENGINES, SPARK, PipelineRunner
+from disque_tx.spark.pipeline.engines.runner import ENGINES, SPARK, PipelineRunner
 
 _PIPELINE: Final = "disque_tx.spark.pipeline"
 #: Command → the module below that defines it, as NAME_command.

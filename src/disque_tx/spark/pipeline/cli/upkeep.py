@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from disque_tx.spark.pipeline.runner import errors_shown
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.engines.runner import errors_shown
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.upkeep import KEPT_HOURS, expire, forget, optimize, vacuum
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _LEFT_SHOWN = 20
@@ -102,7 +102,7 @@ def forget_command(
 def history_command(table: str, limit: int, as_json: bool) -> None:
     """Show the versions of a table, the newest first, for --as-of of other commands."""
     with errors_shown():
-        commits = EventLog(table).log.history(limit)
+        commits = EventTableLog(table).log.history(limit)
     for commit in commits:
         shown = {name: commit[name] for name in ("version", "timestamp", "operation")}
         click.echo(json.dumps(shown) if as_json else _line(shown))

@@ -31,7 +31,7 @@ from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import files as logs
 from disque_tx.spark.pipeline.ingest.examination import Finding
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog, is_table
+from disque_tx.spark.pipeline.tables.events import EventTableLog, is_table
 from disque_tx.spark.pipeline.tables.footers import Staged, discard
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
@@ -73,20 +73,20 @@ class StagedLines:
 class Reading(Protocol):
     """What an engine does with the lines of event logs, and with the events of a table."""
 
-    def known(self, table: EventLog) -> tuple[Runs, Mapping[str, list[int]]]:
+    def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         """What ``table.noted()`` says; the numbers are counted if it says nothing."""
 
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         """What is special about files, of which paths and sizes are given."""
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
+    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
         """Write the events in these files, by day. ``joined``: those of the files of which a line
         may have several objects, or bytes that are not UTF-8, which are replaced."""
 
-    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+    def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         """The numbers of events that were written; of more runs than the limit, some."""
 
-    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+    def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
         """Write events again, each once, and none that is known."""
 
     def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
@@ -109,7 +109,7 @@ def add_logs(
     paths = list(paths)
     if not is_table(into):
         check_apart(resolved(into), map(resolved, paths))
-    table = EventLog(into, create=True)
+    table = EventTableLog(into, create=True)
     runs, remembered = reading.known(table)
     memory = _Memory(table, runs, dict(remembered), next_number(table))
     unread = logs.unread(paths, runs, remembered)
@@ -143,7 +143,7 @@ class _Memory:
     """A table, and what is known of it: ``runs`` of event numbers, and files that names say nothing
     about. ``number``: of the next batch."""
 
-    table: EventLog
+    table: EventTableLog
     runs: Runs
     remembered: dict[str, list[int]]
     number: int

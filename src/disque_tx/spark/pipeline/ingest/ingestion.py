@@ -14,7 +14,7 @@ from disque_tx.spark.pipeline.ingest.examination import Finding, examined
 from disque_tx.spark.pipeline.ingest.fields import KEY
 from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
@@ -40,13 +40,13 @@ class _SparkReading:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def known(self, table: EventLog) -> tuple[Runs, Mapping[str, list[int]]]:
+    def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         return EventTable(self._spark, table.root).known()
 
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(self._spark, files)
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
+    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
         plain = [path for path in paths if path not in joined]
         lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
         if joined:
@@ -60,10 +60,10 @@ class _SparkReading:
         found = counts.get
         return StagedLines(staged, int(found["events"]), int(found["lines"]) - int(found["events"]))
 
-    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+    def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         return counted_runs(self._read(table, staged), limit)
 
-    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+    def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
         events = self._read(table, staged)
         if known:
             names = ("node", "boot", "first", "last")
@@ -79,5 +79,5 @@ class _SparkReading:
         lines = logs.rejected(logs.parsed_with_text(self._spark, paths))
         return writing(self._spark, lines.withColumn("batch", fn.lit(batch)), log.root, "batch")
 
-    def _read(self, table: EventLog, staged: Staged) -> DataFrame:
+    def _read(self, table: EventTableLog, staged: Staged) -> DataFrame:
         return reading(self._spark, table.log.schema, table.root, staged.names)

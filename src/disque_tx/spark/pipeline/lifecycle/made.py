@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.spark.errors import OutputExists
-from disque_tx.spark.pipeline.published import Results
+from disque_tx.spark.pipeline.published import ResultTable
 from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded, added_since
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 
@@ -69,7 +69,7 @@ def added_to(events: DeltaLog, former: list[Mapping[str, Any]]) -> list[str]:
 
 
 def check_origin(
-    outputs: Mapping[str, Results], former: list[Mapping[str, Any]], origin: Mapping[str, Any]
+    outputs: Mapping[str, ResultTable], former: list[Mapping[str, Any]], origin: Mapping[str, Any]
 ) -> None:
     """:raises OutputExists: when there are results that were not made in the same way."""
     for output, notes in zip(outputs.values(), former, strict=True):

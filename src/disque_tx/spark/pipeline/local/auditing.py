@@ -10,8 +10,8 @@ from disque_tx.spark.pipeline.lifecycle.rules import ACKED, GRACE_S, LOST_US
 from disque_tx.spark.pipeline.lifecycle.verdicts import UNKNOWN, VIOLATED, Audit, Suspect
 from disque_tx.spark.pipeline.local import nodes, sql
 from disque_tx.spark.pipeline.local.database import check_local, database
-from disque_tx.spark.pipeline.local.jobs import Extent, jobs
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.local.jobs import EventExtent, jobs
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 
 _GRACE_US: Final = GRACE_S * 1_000_000
 #: Numbers that are counted together.
@@ -24,10 +24,10 @@ def audit(
     """Check all jobs of a table. Arguments and errors are those of
     :func:`disque_tx.spark.pipeline.lifecycle.audit.audit`."""
     check_local(resolved(table))
-    events = EventLog(table, as_of=as_of)
+    events = EventTableLog(table, as_of=as_of)
     with database(events.root) as rows:
         rows.view("events", events.log.schema, events.root, events.log.files())
-        extent = Extent.of(rows)
+        extent = EventExtent.of(rows)
         rows.run(f"CREATE TEMP TABLE jobs AS {jobs(extent)}")
         rows.run(f"CREATE TEMP TABLE gaps AS {_last_gaps()}")
         rows.run(f"CREATE TEMP TABLE suspects AS {_suspects(extent.horizon_us, skew_ms)}")

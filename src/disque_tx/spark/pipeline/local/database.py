@@ -102,8 +102,8 @@ def database(root: str) -> Iterator[Database]:
             yield Database(connection)
         except duckdb.OutOfMemoryException as error:
             raise Failed(
-                f"DuckDB needed more than {MEMORY} of memory for {root}. Use --engine spark, which"
-                " needs less for so much."
+                f"DuckDB needs more than {MEMORY} of memory for {root}. Use --engine spark for so"
+                " many events."
             ) from error
         except duckdb.Error as error:
             raise Failed(f"DuckDB failed: {str(error).strip().partition(chr(10))[0]}") from error
@@ -120,10 +120,9 @@ def check_local(path: str) -> None:
 @contextmanager
 def _spilling(parent: Path) -> Iterator[Path]:
     """A new folder, which nobody removes while this process has it."""
-    parent.mkdir(parents=True, exist_ok=True)
     for left in parent.glob(f"{_FOLDER}*"):
         _remove_abandoned(left)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent))
+    folder = _new_folder(parent)
     new = folder / f"new-{_LOCK}"
     with new.open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -133,6 +132,15 @@ def _spilling(parent: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_folder(parent: Path) -> Path:
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent))
+    except OSError:
+        # A table that is only read may be where this process cannot write.
+        return Path(tempfile.mkdtemp(prefix=_FOLDER))
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from disque_tx.spark.pipeline.local.auditing import audit
-from disque_tx.spark.pipeline.local.ingestion import ingest
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle
 
 if TYPE_CHECKING:
@@ -20,6 +19,9 @@ class DuckEngine:
 
     def ingest(self, paths: Iterable[str], into: str) -> IngestReport:
         """Add event logs to a table."""
+        # Not above: what parses lines takes a while to import.
+        from disque_tx.spark.pipeline.local.ingestion import ingest
+
         return ingest(paths, into)
 
     def lifecycle(

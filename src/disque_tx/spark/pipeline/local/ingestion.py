@@ -19,7 +19,7 @@ from disque_tx.spark.pipeline.ingest.fields import KEY, RENAMED, SAME
 from disque_tx.spark.pipeline.local import lines, sql
 from disque_tx.spark.pipeline.local.database import Database, check_local, database
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.schema import arrow_schema
@@ -55,7 +55,7 @@ class _DuckReading:
         #: The files with lines that are not events.
         self._bad: set[str] = set()
 
-    def known(self, table: EventLog) -> tuple[Runs, Mapping[str, list[int]]]:
+    def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         noted = table.noted()
         if noted is not None:
             return noted
@@ -65,7 +65,7 @@ class _DuckReading:
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(None, files)
 
-    def stage(self, table: EventLog, paths: list[str], joined: set[str]) -> StagedLines:
+    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
         counts = {"events": 0, "bad": 0}
 
         def events() -> Iterator[pa.RecordBatch]:
@@ -80,11 +80,11 @@ class _DuckReading:
         staged = self._write(lines.SCHEMA, events(), _event_columns(), table.root, "dt")
         return StagedLines(staged, counts["events"], counts["bad"])
 
-    def runs(self, table: EventLog, staged: Staged, limit: int) -> list[Run]:
+    def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         self._rows.view("counted", table.log.schema, table.root, staged.files)
         return self._runs("counted", limit)
 
-    def without(self, table: EventLog, staged: Staged, known: list[Run]) -> Staged:
+    def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
         names = [f"{table.root}/{name}" for name in staged.names]
         columns = ("node", "boot", "first", "last")
         ranges = pa.table(

@@ -44,7 +44,7 @@ _TIMES: Final = (*FIRST, "last_delivered_at", "first_event_at", "last_event_at")
 
 
 @attrs.frozen
-class Extent:
+class EventExtent:
     """A summary of the view ``events``. ``nodes``: sorted IDs of those with events. ``horizon_us``:
     the time of the latest event, by the clock of its node, since 1970."""
 
@@ -52,7 +52,7 @@ class Extent:
     horizon_us: int
 
     @classmethod
-    def of(cls, database: Database) -> Extent:
+    def of(cls, database: Database) -> EventExtent:
         """:raises ForeignData: when there are more than 4,000 nodes."""
         rows = database.rows(
             "SELECT node, max(epoch_us(time)) FROM events GROUP BY node"
@@ -63,7 +63,7 @@ class Extent:
         return cls(tuple(node for node, _ in rows), max((at for _, at in rows), default=0))
 
 
-def jobs(extent: Extent) -> str:
+def jobs(extent: EventExtent) -> str:
     """The query."""
     return f"""
 WITH known AS (SELECT {sql.texts(extent.nodes)}::VARCHAR[] AS names),

@@ -20,11 +20,11 @@ from disque_tx.spark.pipeline.lifecycle.made import (
 from disque_tx.spark.pipeline.local import nodes, queues
 from disque_tx.spark.pipeline.local.columns import SCHEMAS
 from disque_tx.spark.pipeline.local.database import Database, check_local, database
-from disque_tx.spark.pipeline.local.jobs import Extent, jobs
+from disque_tx.spark.pipeline.local.jobs import EventExtent, jobs
 from disque_tx.spark.pipeline.local.sql import typed
-from disque_tx.spark.pipeline.published import SETTLED, Results
+from disque_tx.spark.pipeline.published import SETTLED, ResultTable
 from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 
 _HOW: Final = "Computed from all events, as --engine duckdb always does."
 #: Table → the column of times after which a row is not expected to change.
@@ -43,9 +43,9 @@ def lifecycle(
     target = resolved(into)
     for path in (resolved(table), target):
         check_local(path)
-    events = EventLog(table, as_of=as_of)
+    events = EventTableLog(table, as_of=as_of)
     check_apart(target, [events.root])
-    outputs = {part: Results(f"{target}/{part}", contents(part)) for part in RESULTS}
+    outputs = {part: ResultTable(f"{target}/{part}", contents(part)) for part in RESULTS}
     former = [output.notes for output in outputs.values()]
     if not whole:
         check_origin(outputs, former, origin(events.log, window_s))
@@ -63,7 +63,7 @@ def lifecycle(
     return Made(paths, _HOW)
 
 
-def _is_up_to_date(events: EventLog, former: list[Mapping[str, Any]]) -> bool:
+def _is_up_to_date(events: EventTableLog, former: list[Mapping[str, Any]]) -> bool:
     """Whether results have all events."""
     try:
         return not added_to(events.log, former)
@@ -71,9 +71,9 @@ def _is_up_to_date(events: EventLog, former: list[Mapping[str, Any]]) -> bool:
         return False
 
 
-def _write(rows: Database, outputs: Mapping[str, Results], window_s: int) -> int:
+def _write(rows: Database, outputs: Mapping[str, ResultTable], window_s: int) -> int:
     """Make each table from those before it; returns the horizon of the events."""
-    extent = Extent.of(rows)
+    extent = EventExtent.of(rows)
     made: dict[str, Callable[[], str]] = {
         "jobs": lambda: jobs(extent),
         "queues": lambda: queues.queues(window_s),
@@ -90,7 +90,8 @@ def _write(rows: Database, outputs: Mapping[str, Results], window_s: int) -> int
             is_settled = f'epoch_us("{_LAST[part]}") < {settled_us(extent.horizon_us)}'
             query = f"SELECT *, coalesce({is_settled}, false) AS {SETTLED} FROM ({query})"
             partition = SETTLED
-        output.stage(rows.write(query, output.root, partition), schema)
+        output.begin(schema)
+        output.stage(rows.write(query, output.root, partition))
         # Read from the disk again, as memory is limited.
         rows.view(part, schema, output.root, output.staged())
     return extent.horizon_us

@@ -34,7 +34,7 @@ class Unreadable(PipelineError):
 
 
 @attrs.frozen
-class Lines:
+class LogLines:
     """Lines of a file, without those that are blank. ``events``: of those that are events, the
     columns of ``EVENTS_DDL``. ``others``: the reason (``torn`` or ``foreign``) and the text of each
     of the others."""
@@ -43,7 +43,7 @@ class Lines:
     others: list[tuple[str, str]]
 
 
-def read(path: str) -> Iterator[Lines]:
+def read(path: str) -> Iterator[LogLines]:
     """The lines of a file at a resolved path, many at once. Several objects on a line are several
     lines.
 
@@ -77,7 +77,7 @@ def _utf8(block: bytes) -> bytes:
     return block
 
 
-def _parsed(lines: list[bytes]) -> Iterator[Lines]:
+def _parsed(lines: list[bytes]) -> Iterator[LogLines]:
     if not lines:
         return
     objects = _objects(lines)
@@ -92,11 +92,11 @@ def _parsed(lines: list[bytes]) -> Iterator[Lines]:
         if len(several) > 1:
             yield from _parsed(several)
         else:
-            yield Lines(SCHEMA.empty_table(), [("torn", lines[0].decode())])
+            yield LogLines(SCHEMA.empty_table(), [("torn", lines[0].decode())])
 
 
 def _objects(lines: list[bytes]) -> pa.Table | None:
-    """A row per line; ``None`` if one of them is no JSON object, or has a value of a wrong type."""
+    """A row per line; ``None`` if one of them is something else, or has a value of a wrong type."""
     block = b"\n".join(lines)
     options = pa.json.ReadOptions(block_size=len(block) + 1, use_threads=False)
     try:
@@ -107,16 +107,16 @@ def _objects(lines: list[bytes]) -> pa.Table | None:
     return table if len(table) == len(lines) else None
 
 
-def _sorted(lines: list[bytes], objects: pa.Table) -> Lines:
+def _sorted(lines: list[bytes], objects: pa.Table) -> LogLines:
     is_event = _are_events(objects)
     if pc.all(is_event).as_py():
-        return Lines(objects, [])
+        return LogLines(objects, [])
     others = [
         ("foreign", line.decode())
         for line, known in zip(lines, is_event.to_pylist(), strict=True)
         if not known
     ]
-    return Lines(objects.filter(is_event), others)
+    return LogLines(objects.filter(is_event), others)
 
 
 def _are_events(objects: pa.Table) -> pa.ChunkedArray:

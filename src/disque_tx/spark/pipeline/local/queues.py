@@ -60,9 +60,7 @@ FROM seen FULL JOIN changed USING (queue, window_us)"""
 
 def _window_us(time: str, window_s: int) -> str:
     """The begin of the window of a time."""
-    length_us = window_s * 1_000_000
-    at_us = f"epoch_us({time})"
-    return f"{at_us} - ({at_us} % {length_us} + {length_us}) % {length_us}"
+    return sql.begin_us(time, window_s * 1_000_000)
 
 
 def _percentiles(span: str, condition: str = "") -> str:

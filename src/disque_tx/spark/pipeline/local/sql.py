@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+_DAY_US: Final = 86_400_000_000
 #: Names of Arrow's types → of DuckDB's.
 _TYPES: Final = {
     "bool": "BOOLEAN",
@@ -61,4 +62,12 @@ def no_rows(schema: pa.Schema) -> str:
 
 def day(time: str) -> str:
     """The day of a time in UTC."""
-    return f"DATE '1970-01-01' + CAST(floor(epoch_us({time}) / 86400000000) AS INTEGER)"
+    start_us = begin_us(time, _DAY_US)
+    return f"DATE '1970-01-01' + CAST(({start_us}) // {_DAY_US} AS INTEGER)"
+
+
+def begin_us(time: str, length_us: int) -> str:
+    """The begin of the window of this length that a time is in, in µs since 1970."""
+    at_us = f"epoch_us({time})"
+    # The remainder of a time before 1970 is negative.
+    return f"{at_us} - ({at_us} % {length_us} + {length_us}) % {length_us}"

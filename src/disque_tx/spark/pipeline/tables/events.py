@@ -27,7 +27,7 @@ _FORMER: Final = "_commits"
 _DAY_FIELD: Final = pa.field("dt", pa.date32())
 
 
-class EventLog:
+class EventTableLog:
     """The log of the table of events at ``path``.
 
     ``create``: whether to create the table in an empty or missing folder. ``as_of``: a version, or

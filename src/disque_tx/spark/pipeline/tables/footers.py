@@ -69,7 +69,11 @@ def footer_statistics(footer: Any) -> str:
         known = [group.statistics for group in groups]
         if "." in name or any(each is None or not each.has_min_max for each in known):
             continue
-        low, high = min(each.min for each in known), max(each.max for each in known)
+        try:
+            low, high = min(each.min for each in known), max(each.max for each in known)
+        except OverflowError:
+            # A time after the year 9999, which Python does not have.
+            continue
         if _is_statistic(low) and _is_statistic(high):
             least[name], greatest[name] = _plain(low), _plain(high)
     return json.dumps(

@@ -30,7 +30,7 @@ from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged, written
 from disque_tx.spark.pipeline.tables.runs import Runs
 
@@ -67,8 +67,8 @@ class Table:
         return reading(self.spark, self.log.schema, self.root, [file.path for file in files])
 
 
-class EventTable(EventLog):
-    """A table of events, whose rows Spark reads. ``create``, ``as_of``: as of :class:`EventLog`.
+class EventTable(EventTableLog):
+    """A table of events, whose rows Spark reads. ``create``, ``as_of``: of :class:`EventTableLog`.
 
     :raises BadTable: when it is not a table of events, or has no such version.
     """

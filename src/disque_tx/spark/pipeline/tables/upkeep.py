@@ -19,7 +19,7 @@ import attrs
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.events import EventLog, is_former
+from disque_tx.spark.pipeline.tables.events import EventTableLog, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its
 #: next number, so that of two at the same time one fails.
@@ -55,12 +55,12 @@ class Forgotten:
     left: list[str]
 
 
-def next_number(table: EventLog) -> int:
+def next_number(table: EventTableLog) -> int:
     """The number of the next transaction of :data:`INGEST`."""
     return table.log.last(INGEST) + 1
 
 
-def compact_if_due(table: EventLog) -> None:
+def compact_if_due(table: EventTableLog) -> None:
     """Merge the small files of days that have many; if another process writes at this time, the
     next ingest does it. Files that left the table a week ago are removed."""
     days = _small(table.log.files(), _FILES_MAX)
@@ -81,7 +81,7 @@ def optimize(path: str, again: bool = False) -> Optimized:
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventLog(path)
+    table = EventTableLog(path)
     files = table.log.files()
     days = sorted({str(file.partition["dt"]) for file in files}) if again else _small(files, 2)
     merged, new = table.log.compact(days, _ORDER)
@@ -100,7 +100,7 @@ def vacuum(path: str, keep_hours: int = KEPT_HOURS) -> int:
 
     :raises BadTable: when ``path`` is not a table of events.
     """
-    table = EventLog(path)
+    table = EventTableLog(path)
     _check_converted(table)
     logs = [log for log in (table.log, table.rejected()) if log is not None]
     return sum(_vacuumed(log, keep_hours) for log in logs)
@@ -119,7 +119,7 @@ def expire(path: str, before: date) -> int:
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventLog(path)
+    table = EventTableLog(path)
     return table.log.delete(f"dt < DATE '{before:%Y-%m-%d}'", {INGEST: next_number(table)})
 
 
@@ -130,7 +130,7 @@ def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventLog(path)
+    table = EventTableLog(path)
     _check_converted(table)
     before = {name for name, _ in _events_files(table.root)}
     # From here on no ingest that runs already can commit, so all files that are there before and
@@ -167,7 +167,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _check_converted(table: EventLog) -> None:
+def _check_converted(table: EventTableLog) -> None:
     if is_former(table.root):
         raise BadTable(
             f"{table.root} is still a table of an earlier version, too, which has the same files."

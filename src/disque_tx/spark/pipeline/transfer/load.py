@@ -25,7 +25,7 @@ from disque_tx.spark.pipeline.transfer.target import (
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 DELTA: Final = "delta"
 FORMATS: Final = (DELTA, "parquet", "orc", "json")

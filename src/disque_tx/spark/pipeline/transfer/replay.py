@@ -44,7 +44,7 @@ from disque_tx.spark.pipeline.transfer.target import (
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 _DONE: Final = "run-"
 _OPEN: Final = "_open-"

@@ -15,7 +15,7 @@ from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.transfer.target import connection, connection_options
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 #: In the folder of the table; programs that read Delta tables ignore it.
 _CHECKPOINT = "_checkpoint"

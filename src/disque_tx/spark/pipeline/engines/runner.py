@@ -15,7 +15,7 @@ from disque_tx.errors import DisqueError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from disque_tx.spark.pipeline.engines import Engine
+    from disque_tx.spark.pipeline.engines.spark import Engine
 
 SPARK: Final = "spark"
 DUCKDB: Final = "duckdb"
@@ -46,7 +46,7 @@ class PipelineRunner:
     def engine(self) -> Iterator[Engine]:
         """The engine; errors in it become messages of a line or two."""
         if self.name == SPARK:
-            from disque_tx.spark.pipeline.engines import SparkEngine
+            from disque_tx.spark.pipeline.engines.spark import SparkEngine
 
             with self.spark() as spark:
                 yield SparkEngine(spark)
