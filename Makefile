@@ -20,8 +20,8 @@
 #   make console-quiet        a cluster without incidents, of which the console must tell nothing; QUIET_S=3600
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make framework-older      all tests of frameworks with their releases of a year before: 5 min
-#   make spark-kill           streams, a drain, and a table that is compacted, killed twenty times each
-#   make spark-standalone     the pipeline on a standalone cluster, with its Python in an archive: 2 to 10 min
+#   make spark-kill           streams, a drain, a table that is compacted, and its results, killed twenty times each
+#   make spark-standalone     the pipeline on a standalone cluster, whose workers are killed, too: 5 to 20 min
 #   make clean                removes environments and what was built
 #
 # Stages of the first gate, and about how long each takes on two cores, environment made:
@@ -37,7 +37,7 @@
 #
 # Stages of the second gate:
 #   make spark                reading, writing, and the pipeline on Spark: up to 10 min
-#   make acceptance-spark     Spark with real nodes, which are killed, too: up to 12 min
+#   make acceptance-spark     Spark with real nodes, which are killed, too, and with S3: up to 20 min
 #   make acceptance-cluster   clusters of real processes, two at a time: 5 to 8 min
 #   make acceptance-processes daemons of several processes: 2 min
 #   make frameworks           workers and producers of frameworks, as processes: 2 to 4 min
@@ -262,7 +262,7 @@ framework-older:
 # or doubled are added to build/spark-kills.jsonl.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lake.KillTests)
+	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lifecycle_kills tests.acceptance.spark.test_lake.KillTests)
 
 # From a queue to the report with executors that share nothing with the driver.
 spark-standalone: override JOBS :=

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from disque_tx.spark import session
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.lifecycle import lifecycle
-from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.events import EVENTS, event_schema
 from disque_tx.spark.pipeline.tables.footers import written
-from disque_tx.spark.pipeline.tables.table import EVENTS, event_schema
 
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _DAYS: Final = 30

@@ -37,7 +37,7 @@ from disque_tx.client.requests import adding
 from disque_tx.client.values import Job
 from disque_tx.spark import session
 from disque_tx.spark.options import read_options
-from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.jobs import JobTable
 from disque_tx.spark.pipeline.transfer.drain import drain

@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.pipeline [--events N] [--rounds N] [--folder F]``: makes the event logs of
 five nodes (benchmarks/eventlogs.py), one tenth of N and N events, and measures ``ingest`` and
-``lifecycle`` on ``local[2]`` after a warm-up. Prints Markdown. Exit status 1 below the bars:
-150,000 and 200,000 events/s, 4 GiB of driver and JVM, and no more than ten times the time for ten
-times the events, with a tenth for chance.
+``lifecycle`` on ``local[2]`` after a warm-up, and by DuckDB in this process. Prints Markdown. Exit
+status 1 below the bars: 150,000 and 200,000 events/s, 4 GiB of driver, JVM and DuckDB together, and
+no more than ten times the time for ten times the events, with a tenth for chance.
 """
 
 from __future__ import annotations
@@ -22,11 +22,17 @@ from typing import Final
 
 from benchmarks.eventlogs import generate
 from disque_tx.spark import session
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
-from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.local.engine import DuckEngine
 
-_BARS_PER_S: Final = {"ingest": 150_000, "lifecycle": 200_000}
+_BARS_PER_S: Final = {
+    "ingest": 150_000,
+    "lifecycle": 200_000,
+    "ingest, DuckDB": 150_000,
+    "lifecycle, DuckDB": 200_000,
+}
 _GIB: Final = 1 << 30
 _BYTES_MAX: Final = 4 * _GIB
 _GROWTH_MAX: Final = 1.1
@@ -66,7 +72,7 @@ def _seconds(call: Callable[..., object], *words: object) -> float:
 def measured(folder: Path, sizes: list[int], rounds: int) -> tuple[dict[str, list[float]], Memory]:
     """Command → the least seconds per million events, for each size; after a warm-up."""
     spark = session("benchmark", "local[2]", SETTINGS)
-    memory = Memory()
+    engine, memory = DuckEngine(), Memory()
     least: dict[str, list[float]] = {name: [] for name in _BARS_PER_S}
     for size in [_WARM_UP_EVENTS, *sizes]:
         logs, table, out = (str(folder / f"{name}-{size}") for name in ("logs", "table", "out"))
@@ -77,6 +83,13 @@ def measured(folder: Path, sizes: list[int], rounds: int) -> tuple[dict[str, lis
             shutil.rmtree(out, ignore_errors=True)
             taken["ingest"].append(_seconds(ingest, spark, [logs], table))
             taken["lifecycle"].append(_seconds(lifecycle, spark, table, out))
+            local_table, local_out = f"{table}-duckdb", f"{out}-duckdb"
+            shutil.rmtree(local_table, ignore_errors=True)
+            shutil.rmtree(local_out, ignore_errors=True)
+            taken["ingest, DuckDB"].append(_seconds(engine.ingest, [logs], local_table))
+            taken["lifecycle, DuckDB"].append(
+                _seconds(engine.lifecycle, local_table, local_out, 60, False, None)
+            )
         for name, times in taken.items():
             least[name].append(min(times) / events * 1e6)
     return {name: seconds[1:] for name, seconds in least.items()}, memory

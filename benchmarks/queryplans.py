@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark import session
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
 from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.lifecycle.totals import SIGN, distributions, sums, totals
-from disque_tx.spark.pipeline.runner import SETTINGS
-from disque_tx.spark.pipeline.tables import runs
-from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS
+from disque_tx.spark.pipeline.tables import counting
+from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS
 
 #: Tables without rows are small enough to be sent to everybody, which real ones are not.
 PLAN_SETTINGS: Final = {**SETTINGS, "spark.sql.autoBroadcastJoinThreshold": "-1"}
@@ -55,7 +55,7 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
     (folder / "x.jsonl").touch()
     queries: dict[str, Any] = {
         "ingest": logs.events(logs.parsed(spark, [str(folder / "x.jsonl")])),
-        "ingest-runs": runs.counted(events),
+        "ingest-runs": counting.counted(events),
         "jobs": made,
         "queues": queues.with_backlog(queues.windows(events, kept, 60)),
         "totals": totals(sums(counted), distributions(counted)),

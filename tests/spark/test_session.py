@@ -11,9 +11,9 @@ from threading import Thread
 from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.errors import JavaMissing
+from disque_tx.spark.errors import JavaMissing, RemoteSession
 from disque_tx.spark.schema import EVENTS_DDL, EVENTS_READ_DDL, arrow_schema
-from disque_tx.spark.session import java_home, prepare, settings, version
+from disque_tx.spark.sessions import check_classic, java_home, prepare, settings, version
 from tests.spark.shared import shared_session
 
 
@@ -34,6 +34,14 @@ class SettingsTests(SynchronousTestCase):
         environment = {"PYSPARK_GATEWAY_PORT": "1"}
         prepare(environment)
         self.assertEqual({"PYSPARK_GATEWAY_PORT": "1"}, environment)
+
+    def test_remote(self) -> None:
+        """A session of Spark Connect, which has no context, is refused before anything is written,
+        with what to do."""
+        with self.assertRaises(RemoteSession) as raised:
+            check_classic(object(), "ingest")
+        self.assertIn("and ingest needs a classic session. Make one", str(raised.exception))
+        check_classic(shared_session(), "ingest")
 
     def test_session(self) -> None:
         """The session computes in UTC, and with this version of Python."""

@@ -18,6 +18,10 @@ class BadOption(SparkError, ValueError):
     """An option of a format is unknown, missing or has an invalid value."""
 
 
+class RemoteSession(SparkError):
+    """What was asked for cannot be done with a session of Spark Connect."""
+
+
 class BadColumn(SparkError, ValueError):
     """A table cannot be written to a queue: a column is missing, unknown, or has a
     wrong type."""
@@ -49,6 +53,10 @@ class PipelineError(SparkError):
 
 class NothingToRead(PipelineError):
     """A folder or file that was named does not exist."""
+
+
+class BadPath(PipelineError, ValueError):
+    """A path names a file system or a place that cannot be used."""
 
 
 class BadTable(PipelineError):

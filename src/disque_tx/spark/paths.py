@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
-from disque_tx.spark.errors import NothingToRead, OutputOverlaps
+from disque_tx.spark import objectstore
+from disque_tx.spark.errors import BadPath, NothingToRead, OutputOverlaps
 
 _LOCAL: Final = "file"
 #: Beginnings of the names of files that are unfinished, or not data.
@@ -17,9 +19,14 @@ _HIDDEN: Final = "_."
 
 
 def resolved(path: str) -> str:
-    """A path of a local disk without scheme, ``..`` and links; one of another file system as it
-    is."""
+    """A path of a local disk without scheme, ``..`` and links; one of S3 as ``s3://…``, checked;
+    one of another file system as it is.
+
+    :raises BadPath: when a path of S3 cannot be used as it is.
+    """
     parts = urlsplit(path)
+    if parts.scheme in objectstore.SCHEMES:
+        return objectstore.checked(path)
     if len(parts.scheme) > 1 and parts.scheme != _LOCAL:
         return path.rstrip("/")
     local = path[len(_LOCAL) + 1 :] if path.startswith(f"{_LOCAL}:") else path
@@ -34,17 +41,42 @@ def for_spark(path: str) -> str:
 
 
 def opened(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a resolved path, and the path in there."""
+    """The file system of a resolved path, and the path in there.
+
+    :raises BadPath: when there is no such file system.
+    """
     if path.startswith("/"):
         return fs.LocalFileSystem(), path
-    system, place = fs.FileSystem.from_uri(path)
+    if objectstore.is_in(path):
+        return objectstore.system(), path.partition("://")[2]
+    try:
+        system, place = fs.FileSystem.from_uri(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).partition("\n")[0]
+        raise BadPath(
+            f"{path} cannot be opened: {why}. Name a folder, or s3://BUCKET/FOLDER."
+        ) from error
     return system, str(place)
 
 
+def make_folder(path: str) -> None:
+    """Make the folder at a resolved path; an object store has none."""
+    if not objectstore.is_in(path):
+        system, place = opened(path)
+        system.create_dir(place, recursive=True)
+
+
 def exists(path: str) -> bool:
-    """Whether there is a file or folder at a resolved path."""
+    """Whether there is a file or folder at a resolved path.
+
+    :raises BadPath: when there is no such bucket.
+    """
     system, place = opened(path)
-    return bool(system.get_file_info(place).type != fs.FileType.NotFound)
+    if system.get_file_info(place).type != fs.FileType.NotFound:
+        return True
+    if objectstore.is_in(path):
+        objectstore.check_bucket(path)
+    return False
 
 
 def is_empty(path: str) -> bool:

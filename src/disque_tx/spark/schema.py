@@ -7,25 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 _COLUMN: Final = re.compile(r"`?([\w.]+)`? (\w+(?:<\w+>)?)(?:,|$)")
-_TYPES: Final[dict[str, DataType]] = {
-    "ARRAY<STRING>": ArrayType(StringType()),
-    "BIGINT": LongType(),
-    "BINARY": BinaryType(),
-    "STRING": StringType(),
-    "TIMESTAMP": TimestampType(),
+#: As Spark itself names them in Arrow.
+_TYPES: Final = {
+    "ARRAY<STRING>": pa.list_(pa.field("element", pa.string())),
+    "BIGINT": pa.int64(),
+    "BINARY": pa.binary(),
+    "BOOLEAN": pa.bool_(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }
 
 #: The lines of the event log, see docs/reference/events.md. A column that does not apply is null.
@@ -96,8 +88,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
     Spark's own parser of such texts needs its JVM, which tasks do not have.
     """
-    fields = [StructField(name, _TYPES[kind]) for name, kind in _COLUMN.findall(ddl)]
-    return to_arrow_schema(StructType(fields), timezone="UTC")
+    return pa.schema([(name, _TYPES[kind]) for name, kind in _COLUMN.findall(ddl)])
 
 
 def text(name: bytes) -> str:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -95,3 +96,9 @@ class SparkTestCase(DaemonTestCase):
 def dotted(options: dict[str, str]) -> dict[str, str]:
     """Option names with dots in place of underscores."""
     return {name.replace("_", "."): value for name, value in options.items()}
+
+
+def rows_of(table: str) -> list[str]:
+    """The rows of a Delta table as texts, sorted, as a program without Spark reads them."""
+    found = DeltaTable(table).to_pyarrow_table()
+    return sorted(map(str, found.select(sorted(found.column_names)).to_pylist()))

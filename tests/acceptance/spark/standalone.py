@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -15,7 +16,7 @@ from typing import IO, Any
 import pyspark
 
 import disque_tx
-from disque_tx.spark.session import prepare
+from disque_tx.spark.sessions import prepare
 from tests.acceptance.daemon import free_port, wait_for
 
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -104,6 +105,21 @@ class StandaloneCluster:
         state = self.state()
         return 0 if state is None else int(state["aliveworkers"])
 
+    def kill_writer(self, folder: Path) -> bool:
+        """Kill a worker with all that it has started, as if its machine had failed, if one of these
+        is writing a file below a folder; whether there was one."""
+        for worker in self._programs[1:]:
+            pids = [worker.pid, *below(worker.pid)]
+            if not any(has_open(pid, folder) for pid in pids):
+                continue
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # it has ended with the one above
+            return True
+        return False
+
     def close(self) -> None:
         """End everything."""
         for program in self._programs:
@@ -116,3 +132,26 @@ class StandaloneCluster:
                 program.wait()
         for log in self._logs:
             log.close()
+
+
+def has_open(pid: int, folder: Path) -> bool:
+    """Whether a process has a file below a folder open."""
+    try:
+        return any(
+            os.readlink(fd).startswith(f"{folder}/") for fd in Path(f"/proc/{pid}/fd").iterdir()
+        )
+    except OSError:  # the file is closed, or the process has ended
+        return False
+
+
+def below(pid: int) -> list[int]:
+    """The processes that a process has started, and those of these."""
+    try:
+        children = [
+            int(word)
+            for path in Path(f"/proc/{pid}/task").glob("*/children")
+            for word in path.read_text().split()
+        ]
+    except OSError:  # it has ended
+        return []
+    return children + [found for child in children for found in below(child)]

@@ -8,9 +8,12 @@ import re
 from pathlib import Path
 from typing import Final
 
+import polars
+
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.audit import audit
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
+from disque_tx.spark.pipeline.local.engine import DuckEngine
 from disque_tx.spark.pipeline.tables import Table
 from tests.acceptance.daemon import DaemonTestCase
 from tests.spark.shared import shared_session
@@ -56,6 +59,21 @@ class PipelineTests(DaemonTestCase):
         self.assertEqual(("mäil", 2, 1), (acked.queue, acked.deliveries, acked.nacks))
         self.assertEqual({}, audit(spark, table).counts)
         self.run_how_to(out)
+
+    def test_chain_without_spark(self) -> None:
+        """By DuckDB, no line is rejected, every job has its outcome, and the audit finds
+        nothing."""
+        events, expected = self.log()
+        engine = DuckEngine()
+        table, out = str(self.folder() / "table"), str(self.folder() / "out")
+        report = engine.ingest([str(events)], table)
+        missing = list(report.missing.values())
+        self.assertEqual((0, 0, [0]), (report.rejected, report.duplicates, missing))
+        engine.lifecycle(table, out, 60, False, None)
+        jobs = polars.read_delta(f"{out}/jobs")
+        found = dict(zip(jobs["job_id"], jobs["outcome"], strict=True))
+        self.assertEqual(expected, found)
+        self.assertEqual({}, engine.audit(table, 100, 1000, None).counts)
 
     def run_how_to(self, out: str) -> None:
         """The Python example of the how-to guide works on these tables."""

@@ -12,6 +12,7 @@ from random import Random
 import polars
 
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.local.ingestion import ingest as by_duckdb
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.upkeep import vacuum
 from tests.acceptance.daemon import environment
@@ -24,24 +25,34 @@ _FILES = 6
 #: can be killed at any of them.
 _WORKING = """
 import sys
-from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest import ingestion, logs
+from disque_tx.spark.pipeline.ingest import files
 from disque_tx.spark.pipeline.tables.upkeep import optimize, vacuum
 
-logs._BATCH_FILES = 1
-spark = session("working", "local[1]")
+files._BATCH_FILES = 1
 while True:
     print("begun", flush=True)
-    ingestion.ingest(spark, [sys.argv[1]], sys.argv[2], lambda name: print(name, flush=True))
-    optimize(spark, sys.argv[2], again=True)
+    ingest([sys.argv[1]], sys.argv[2], lambda name: print(name, flush=True))
+    optimize(sys.argv[2], again=True)
     print("optimized", flush=True)
-    vacuum(spark, sys.argv[2], keep_hours=0)
+    vacuum(sys.argv[2], keep_hours=0)
     print("cleaned", flush=True)
 """
 
 
+#: Before it, the engine defines ``ingest``.
+_BY_SPARK = """
+from functools import partial
+from disque_tx.spark import session
+from disque_tx.spark.pipeline.ingest import ingest
+ingest = partial(ingest, session("working", "local[1]"))
+"""
+_BY_DUCKDB = "from disque_tx.spark.pipeline.local.ingestion import ingest\n"
+
+
 class KillTests(PipelineCase):
-    """Driver and Java are killed at once."""
+    """The program, with the Java that it started, is killed at once."""
+
+    engine = _BY_SPARK
 
     def test_nothing_is_lost(self) -> None:
         """Whenever ingest, optimize or vacuum is killed, each event is in the table once, as two
@@ -53,7 +64,7 @@ class KillTests(PipelineCase):
                 self.log(random.choice(nodes))
             self.work_and_kill(random.randrange(1, 4 * _FILES), random.random() * 0.2)
         ingest(self.spark, [str(self.folder / "logs")], self.table)
-        vacuum(self.spark, self.table, keep_hours=0)
+        vacuum(self.table, keep_hours=0)
         self.assert_each_once(event for node in nodes for event in node.events)
         found = polars.read_delta(self.table).select("node", "boot", "seq")
         wanted = sum(len(node.events) for node in nodes)
@@ -71,7 +82,8 @@ class KillTests(PipelineCase):
 
     def work_and_kill(self, steps: int, pause_s: float) -> None:
         """Kill a process that works, this many steps and seconds after its start."""
-        words = [sys.executable, "-c", _WORKING, str(self.folder / "logs"), self.table]
+        program = self.engine + _WORKING
+        words = [sys.executable, "-c", program, str(self.folder / "logs"), self.table]
         process = subprocess.Popen(
             words,
             env=environment(),
@@ -94,3 +106,16 @@ class KillTests(PipelineCase):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             process.stdout.close()
+
+
+class DuckKillTests(KillTests):
+    """The same by DuckDB, which Spark follows."""
+
+    engine = _BY_DUCKDB
+
+    def test_nothing_is_lost(self) -> None:
+        """Whenever ingest, optimize or vacuum is killed, each event is in the table once, and what
+        DuckDB had on the disk meanwhile is gone after the next run."""
+        super().test_nothing_is_lost()
+        by_duckdb([str(self.folder / "logs")], self.table)
+        self.assertEqual([], list(self.folder.glob(".*")))

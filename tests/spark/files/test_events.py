@@ -84,7 +84,7 @@ class EventTests(SynchronousTestCase):
     def test_damaged(self) -> None:
         """A damaged file is read up to the damage, which is logged."""
         data = zstandard.compress(b"".join(event(number) for number in range(3000)))
-        with self.assertLogs("disque_tx.spark.files.events", "WARNING") as logged:
+        with self.assertLogs("disque_tx.spark.files.lines", "WARNING") as logged:
             self.assertEqual([], self.rows(b"rubbish" + data, "bad.jsonl.zst"))
         self.assertIn("bad.jsonl.zst", logged.output[0])
 

@@ -15,8 +15,8 @@ from disque_tx.spark.errors import BadOption, BadTable
 from disque_tx.spark.files.table import EventTableReader
 from disque_tx.spark.formats.datasources import EventSource
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS, EVENTS, event_schema
 from disque_tx.spark.pipeline.tables.footers import written
-from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS, EVENTS, event_schema
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id
 

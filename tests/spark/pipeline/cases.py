@@ -8,8 +8,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.pipeline.engines.runner import SETTINGS
+from disque_tx.spark.pipeline.ingest.batches import IngestReport, Step
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.runner import SETTINGS
 from disque_tx.spark.pipeline.tables.table import EventTable, Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
@@ -50,9 +51,15 @@ class PipelineCase(SynchronousTestCase):
             write(self.folder / "events" / "dt=2026-11-20" / f"{at}.jsonl.zst", node.events)
         return self.folder / "events"
 
+    def add(
+        self, *paths: str | Path, into: str | None = None, step: Step = lambda _: None
+    ) -> IngestReport:
+        """Ingest into a table, by default that of this test, by the engine of this test."""
+        return ingest(self.spark, map(str, paths), into or self.table, step)
+
     def ingested(self, *nodes: Node) -> str:
         """The table of the events of these nodes."""
-        ingest(self.spark, [str(self.write(*nodes))], self.table)
+        self.add(self.write(*nodes))
         return self.table
 
     def read(self, path: str) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -103,22 +103,30 @@ class CommandTests(PipelineCase):
         self.assertEqual(2, run("forget", table).exit_code)
 
     def test_left(self) -> None:
-        """Who must forget something is told of each file in which it may still be, and the status
-        shows it: somebody has to look at them."""
+        """Who must forget something is told of each file in which it may still be, since another
+        process wrote it meanwhile, and the status shows it: somebody has to look at them."""
         run_command("ingest", self.logged(), "--into", self.table)
         (file,) = DeltaLog(self.table).files()
         name = Path(self.table, file.path)
         newer = [name.with_name(f"{letter}.parquet") for letter in "ab"]
-        for path in newer:
-            path.write_bytes(name.read_bytes())
-            os.utime(path, (2**32, 2**32))
         places = [str(path.relative_to(self.table)) for path in newer]
+        delete, content = DeltaLog.delete, name.read_bytes()
+
+        def meanwhile(log: DeltaLog, condition: str, numbers: Mapping[str, int]) -> int:
+            for path in newer:
+                path.write_bytes(content)
+                path.with_name(f".{path.name}.crc").write_bytes(b"x")
+            return delete(log, condition, numbers)
+
+        self.patch(DeltaLog, "delete", meanwhile)
         done = run_command("forget", self.table, "--queue", "mail")
         self.assertEqual(1, done.exit_code)
         first, *lines = done.output.splitlines()
         self.assertTrue(first.startswith("5 events were deleted, and "), first)
         begin = "This file is newer, and was left: "
         self.assertEqual([begin + place for place in places], sorted(lines))
+        newer = [path.with_name(f"c{path.name}") for path in newer]
+        places = [str(path.relative_to(self.table)) for path in newer]
         done = run_command("forget", self.table, "--queue", "mail", "--json")
         self.assertEqual(1, done.exit_code)
         self.assertEqual(places, sorted(json.loads(done.output)["left"]))

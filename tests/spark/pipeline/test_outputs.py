@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import (
+    BadPath,
     BadTable,
     Conflict,
     OutputExists,
@@ -157,10 +158,31 @@ class PathTests(PipelineCase):
     def test_addresses(self) -> None:
         """Paths of other file systems stay as they are, but for the scheme that Spark has for S3;
         names on a disk may look like nothing else."""
-        self.assertEqual("s3://b/x", resolved("s3://b/x/"))
-        self.assertEqual("s3a://b/x", for_spark("s3://b/x"))
+        for scheme in ("s3", "s3a", "s3n"):
+            self.assertEqual("s3://bucket/x", resolved(f"{scheme}://bucket/x/"))
+        self.assertEqual("s3a://bucket/x", for_spark("s3://bucket/x"))
         self.assertEqual("hdfs://h/x", for_spark(resolved("hdfs://h/x")))
         self.assertEqual("file:///a:b/c%20", for_spark(resolved("/a:b/c%20")))
+
+    def test_object_stores(self) -> None:
+        """What two libraries would take for different objects is refused before one of them writes,
+        and so are keys, which must not be on a command line and are not repeated."""
+        for path in (
+            "s3://b/x",
+            "s3://bucket/a//b",
+            "s3://bucket/../b",
+            "s3://bucket/%20",
+            "s3:///x",
+        ):
+            with self.assertRaises(BadPath) as raised:
+                resolved(path)
+            self.assertIn("is not s3://BUCKET/FOLDER", str(raised.exception))
+        for path in ("s3://key:secret@bucket/x", "s3://bucket/x?secret_key=secret"):
+            with self.assertRaises(BadPath) as raised:
+                resolved(path)
+            self.assertIn("Set AWS_ACCESS_KEY_ID", str(raised.exception))
+            self.assertNotIn("secret@", str(raised.exception))
+            self.assertNotIn("=secret", str(raised.exception))
 
 
 class CommandTests(PipelineCase):

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.pipeline.runner import StageBars, stages_shown
+from disque_tx.spark.pipeline.stages import StageBars, stages_shown
 
 
 @attrs.frozen

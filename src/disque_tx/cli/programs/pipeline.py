@@ -9,6 +9,9 @@ def main() -> int:
     """Run the program; returns 2 if a package that it needs is not installed."""
     try:
         from disque_tx.spark.pipeline.cli.program import main as run
+
+        # Commands import what they need when they are run.
+        run()
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("disque_tx"):
             raise
@@ -16,5 +19,4 @@ def main() -> int:
             f"disque-pipeline needs {error.name}: pip install 'disque-tx[spark]'", file=sys.stderr
         )
         return 2
-    run()
     return 0

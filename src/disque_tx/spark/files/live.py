@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from disque_tx.spark.errors import EventsLost, NodeRefused
-from disque_tx.spark.files.events import batches, complete, pieces
+from disque_tx.spark.files.lines import batches, complete, pieces
 from disque_tx.spark.files.remote import EventNodes, LogFile, place_of
 
 _LOG: Final = logging.getLogger(__name__)

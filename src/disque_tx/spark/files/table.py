@@ -23,7 +23,7 @@ from disque_tx.spark.errors import BadTable
 from disque_tx.spark.paths import opened, resolved
 from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded, added_since
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.table import EVENTS, event_schema
+from disque_tx.spark.pipeline.tables.events import EVENTS, event_schema
 
 #: The version before the first one of a table.
 _NONE = -1

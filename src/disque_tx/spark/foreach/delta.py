@@ -59,8 +59,8 @@ class DeltaSink:
         if not self._is_clean:
             self._clean(app, beginning)
         folder = f"{beginning}{batch}-{uuid4().hex}"
-        writing(rows.sparkSession, rows, self.table.root, folder=folder)
-        self.table.add(folder, columns_of(rows), app, batch)
+        staged = writing(rows.sparkSession, rows, self.table.root, folder=folder)
+        self.table.add(staged, columns_of(rows), app, batch)
 
     def _clean(self, app: str, beginning: str) -> None:
         """Remove what the query wrote before it was killed, and did not commit."""

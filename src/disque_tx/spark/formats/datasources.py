@@ -17,7 +17,7 @@ from disque_tx.spark.files.folders import folder_options
 from disque_tx.spark.files.live import LiveEventReader, LiveEventStreamReader
 from disque_tx.spark.files.remote import CONNECTION, event_nodes
 from disque_tx.spark.files.table import EventTableReader
-from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS, event_schema
+from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS, event_schema
 from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
     AOF_RECORDS_DDL,

@@ -1,82 +1,26 @@
-"""Tables of results: which of them may be replaced, and how.
-
-Whoever names the wrong folder must lose nothing. So:
-
-1. Only a Delta table that this pipeline made is replaced, as a new version: a reader sees the old
-   rows or the new ones. The files of the old version are removed a day later.
-2. A folder that holds anything else is left alone.
-3. A folder for results is never the same as one that is read, nor in it, nor around it.
-"""
+"""Tables of results whose rows are made and read by Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
 
-import attrs
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import OutputExists
-from disque_tx.spark.paths import is_empty
-from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.published import SETTLED, ResultTable
+from disque_tx.spark.pipeline.tables.deltalog import DataFile
 from disque_tx.spark.pipeline.tables.table import columns_of, reading, writing
 
-_KEPT_HOURS: Final = 24
-#: The application whose transactions are new versions of a table of results.
-_PUBLISHED: Final = "results"
-_SETTLED: Final = "_settled"
 
-
-class Output:
+class Output(ResultTable):
     """A table of results at a resolved path. ``what``: it contains.
 
     :raises OutputExists: when it exists and is something else.
     """
 
     def __init__(self, spark: SparkSession, root: str, what: str) -> None:
-        self.root = root
+        super().__init__(root, what)
         self._spark = spark
-        self._what = what
-        self._folder: str | None = None
-        self._schema: pa.Schema = None
-        self.log = DeltaLog(root) if DeltaLog.exists(root) else None
-        if self.log is None and not is_empty(root):
-            raise OutputExists(
-                f"{root} is not replaced: it holds what is no table of this program, or one of an"
-                " earlier version. Choose a new folder, or look at what is in there and remove it"
-                " by hand."
-            )
-        if self.log is not None and self.log.what != what:
-            raise OutputExists(
-                f"{root} is not replaced: it is a Delta table of something else than {what}."
-                " Choose a new folder."
-            )
-
-    @property
-    def is_made(self) -> bool:
-        """Whether rows were ever published. A process that is killed before leaves a table of
-        version 0."""
-        return self.log is not None and self.log.version > 0
-
-    def check_new(self, option: str) -> None:
-        """:raises OutputExists: when there are rows, which only ``option`` replaces."""
-        if self.is_made:
-            raise OutputExists(
-                f"{self.root} exists. Choose a new folder, or add {option} to replace results that"
-                " disque-pipeline wrote there."
-            )
-
-    @property
-    def notes(self) -> Mapping[str, Any]:
-        """The notes of the present version; none if there is no table."""
-        return (self.log.notes() if self.log else None) or {}
-
-    def files(self, *times: str) -> list[DataFile]:
-        """The files of the present version; see :meth:`DeltaLog.files`."""
-        return self.log.files(*times) if self.log else []
 
     def former(self, files: Iterable[DataFile] | None = None) -> DataFrame:
         """The rows of the present version, or those of some of its files."""
@@ -87,36 +31,15 @@ class Output:
     def write(self, rows: DataFrame, settled: Column | None = None) -> None:
         """Write the new rows, which are not part of the table yet. ``settled``: rows for which it
         holds are not expected to change, and get files of their own."""
-        self._schema = columns_of(rows)
+        self.begin(columns_of(rows))
         if settled is None:
-            self._folder = writing(self._spark, rows, self.root)
+            staged = writing(self._spark, rows, self.root)
         else:
-            parted = rows.withColumn(_SETTLED, fn.coalesce(settled, fn.lit(False)))
-            self._folder = writing(self._spark, parted, self.root, _SETTLED)
+            parted = rows.withColumn(SETTLED, fn.coalesce(settled, fn.lit(False)))
+            staged = writing(self._spark, parted, self.root, SETTLED)
+        self.stage(staged)
 
     def written(self) -> DataFrame:
         """The rows that were written."""
-        names = [file.path for file in self._written()]
-        return reading(self._spark, self._schema, self.root, names)
-
-    def _written(self) -> list[DataFile]:
-        """The files, if rows were written. The folders in which they lie are not partitions."""
-        if self._folder is None:
-            return []
-        return [attrs.evolve(file, partition={}) for file in written(self.root, self._folder)]
-
-    def publish(
-        self, replaced: Iterable[DataFile] | None = None, notes: Mapping[str, Any] | None = None
-    ) -> None:
-        """Put the rows that were written in the place of those of the table, or of those in some
-        of its files. ``notes``: kept with the new version.
-
-        :raises Conflict: when another process did that since this object was made.
-        """
-        log = self.log or DeltaLog.create(self.root, self._schema, self._what)
-        number = {_PUBLISHED: log.last(_PUBLISHED) + 1}
-        if replaced is None:
-            log.commit(self._written(), number, notes, replacing=self._schema)
-        else:
-            log.commit(self._written(), number, notes, removing=replaced)
-        log.vacuum(_KEPT_HOURS)
+        names = [file.path for file in self.staged()]
+        return reading(self._spark, self.staged_schema, self.root, names)

@@ -34,9 +34,7 @@ class BatchLog:
     """The files of one query. ``checkpoint``: its checkpointLocation."""
 
     def __init__(self, checkpoint: str) -> None:
-        # Spark and Arrow name the same store differently.
-        system, self._root = opened(resolved(checkpoint.replace("s3a://", "s3://", 1)))
-        self._system = system
+        self._system, self._root = opened(resolved(checkpoint))
         self._cache: OrderedDict[str, Offset] = OrderedDict()
 
     def write(self, offset: Offset, before: Mapping[str, Any], size: int = 0) -> dict[str, Any]:

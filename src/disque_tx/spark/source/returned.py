@@ -40,7 +40,7 @@ class Returned:
 
     def __init__(self, checkpoint: str, wall_s: Callable[[], float] = time.time) -> None:
         # Spark and Arrow name the same store differently.
-        self._system, self._root = opened(resolved(checkpoint.replace("s3a://", "s3://", 1)))
+        self._system, self._root = opened(resolved(checkpoint))
         self._folder = f"{self._root}/{_FOLDER}"
         self._wall_s = wall_s
         self._known: dict[str, _Some] = {}

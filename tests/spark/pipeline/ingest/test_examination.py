@@ -10,7 +10,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.ingest import examination
 from disque_tx.spark.pipeline.ingest.examination import examined, examined_file
-from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, segment, write
@@ -63,13 +62,16 @@ class FileTests(SynchronousTestCase):
         self.assertNotEqual("", self.refused(b'{"not": "compressed"}\n', "x.jsonl.zst"))
 
     def test_joints(self) -> None:
-        """Several objects on a line are noticed, also where two pieces of a file meet."""
+        """Several objects on a line are noticed, also where two pieces of a file meet, and so are
+        bytes that are not UTF-8, which Spark reads in another way."""
         for content, joined in (
             (b'{"a":1}\n{"b":2}\n', False),
             (b'{"a":1}{"b":2}\n', True),
             (b'{"a":1} {"b":2}\n', True),
             (b"\n" * ((1 << 20) - 1) + b"}{", True),
             (b"\n" * ((1 << 20) - 1) + b"} {", True),
+            (b'{"a":"\xff"}\n', True),
+            (b"\n" * ((1 << 20) - 1) + "ü\n".encode(), False),
         ):
             path = self.path / "x.jsonl"
             path.write_bytes(content)
@@ -98,7 +100,7 @@ class IngestTests(PipelineCase):
                 events += node.events
         bomb = zstandard.ZstdCompressor().compress(b"x" * (_LIMIT + 1))
         (self.folder / "logs" / "bomb.jsonl.zst").write_bytes(bomb)
-        report = ingest(self.spark, [str(self.folder / "logs")], self.table, steps.append)
+        report = self.add(self.folder / "logs", step=steps.append)
         self.assertEqual((3, 4), (report.new, len(report.refused)))
         self.assertIn("a line of more than", report.refused[f"{self.folder}/logs/bomb.jsonl.zst"])
         self.assertEqual(["staged", "counted", "kept", "committed"], steps)
@@ -120,10 +122,10 @@ class IngestTests(PipelineCase):
         for at in range(0, 200, 2):
             node.add(at, job_id(at))
             segment(self.folder / "logs", node.events[-2:])
-        ingest(self.spark, [str(self.folder / "logs")], self.table)
+        self.add(self.folder / "logs")
         version = DeltaLog(self.table).version
         for path in (self.folder / "logs").iterdir():
             path.write_bytes(b"never looked into")
-        report = ingest(self.spark, [str(self.folder / "logs")], self.table)
+        report = self.add(self.folder / "logs")
         self.assertEqual((0, {}), (report.files, report.refused))
         self.assertEqual(version, DeltaLog(self.table).version)

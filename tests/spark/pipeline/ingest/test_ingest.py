@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from disque_tx.spark.errors import BadTable, Conflict, ForeignData, NothingToRead, OutputOverlaps
-from disque_tx.spark.pipeline.ingest import ingestion
-from disque_tx.spark.pipeline.ingest.ingestion import IngestReport, ingest
+from disque_tx.spark.pipeline.ingest import batches
+from disque_tx.spark.pipeline.ingest.batches import IngestReport
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.table import EventTable
 from disque_tx.spark.pipeline.tables.upkeep import forget, vacuum
@@ -21,10 +21,10 @@ from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import BOOT, Node, job_id, node_id, segment, write
 
 STEPS = ("staged", "counted", "kept", "committed")
+#: Before it, the engine defines ``ingest``.
 _KILLED = """
 import os, signal, sys
-from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest import ingestion, logs
+from disque_tx.spark.pipeline.ingest import files
 
 def step(name):
     if name == sys.argv[1] and len(done) == int(sys.argv[4]):
@@ -33,8 +33,14 @@ def step(name):
         done.append(name)
 
 done = []
-logs._BATCH_FILES = 1
-ingestion.ingest(session("killed", "local[1]"), [sys.argv[2]], sys.argv[3], step)
+files._BATCH_FILES = 1
+ingest([sys.argv[2]], sys.argv[3], step)
+"""
+_BY_SPARK = """
+from functools import partial
+from disque_tx.spark import session
+from disque_tx.spark.pipeline.ingest import ingest
+ingest = partial(ingest, session("killed", "local[1]"))
 """
 
 
@@ -54,10 +60,6 @@ def busy_node(letter: str = "a", jobs: int = 20, boot: int = BOOT) -> Node:
 class IngestTests(PipelineCase):
     """The content of the table after an ingest."""
 
-    def ingest(self, *paths: Path) -> IngestReport:
-        """Ingest into the table of this test."""
-        return ingest(self.spark, map(str, paths), self.table)
-
     def rejected(self) -> list[tuple[str, str, str]]:
         """The rejected lines: reason, line and name of the file."""
         rows = self.read(f"{self.table}/_rejected").collect()
@@ -68,7 +70,7 @@ class IngestTests(PipelineCase):
         node = Node("a")
         node.log(0.000_007, "delivered", job_id(1), wait_ms=25, **{"messaging.client.id": "2"})
         node.log(1, "paused", None, paused="in")
-        self.ingest(self.write(node))
+        self.add(self.write(node))
         delivered, paused = self.read(self.table).orderBy("seq").collect()
         self.assertEqual(
             (node_id("a"), BOOT, 0, "delivered", job_id(1), "mail", 5, 25, "2", 7),
@@ -88,7 +90,7 @@ class IngestTests(PipelineCase):
         node.log(0, "dead", job_id(1), note="KeyError: 'x'", successor=job_id(2))
         node.log(1, "delayed", job_id(3), backoff_ms=250)
         node.log(2, "scheduled", job_id(4), schedule="nightly", occurrence_s=1_795_202_588)
-        self.ingest(self.write(node))
+        self.add(self.write(node))
         dead, delayed, scheduled = self.read(self.table).orderBy("seq").collect()
         self.assertEqual(("KeyError: 'x'", job_id(2)), (dead.note, dead.successor))
         self.assertEqual(250, delayed.backoff_ms)
@@ -99,7 +101,7 @@ class IngestTests(PipelineCase):
         as read after the pipeline was upgraded."""
         node = Node("a")
         node.log(0, "teleported", job_id(1))
-        report = self.ingest(self.write(node))
+        report = self.add(self.write(node))
         self.assertEqual((1, 0), (report.new, report.rejected))
         self.assertEqual(["teleported"], [row.kind for row in self.read(self.table).collect()])
 
@@ -109,7 +111,7 @@ class IngestTests(PipelineCase):
         node = Node("a")
         node.log(0, "added", job_id(1))
         self.spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
-        self.ingest(self.write(node))
+        self.add(self.write(node))
         (file,) = DeltaLog(self.table).files()
         self.assertEqual({"dt": "2026-11-20"}, file.partition)
         (row,) = self.read(self.table).selectExpr("dt", "unix_seconds(time) AS at").collect()
@@ -120,14 +122,14 @@ class IngestTests(PipelineCase):
         one, two = busy_node("a"), busy_node("b")
         folder = segment(self.folder / "events" / "dt=2026-11-20" / "hour=19", one.events).parent
         odd = write(folder / "renamed.jsonl", busy_node("c").events)
-        self.assertEqual(160, self.ingest(folder).new)
-        report = self.ingest(folder)
+        self.assertEqual(160, self.add(folder).new)
+        report = self.add(folder)
         self.assertEqual((0, 0), (report.files, report.events))
         segment(folder, two.events)
-        self.assertEqual((1, 80, 0), self.counts(self.ingest(folder)))
+        self.assertEqual((1, 80, 0), self.counts(self.add(folder)))
         odd.touch()
         os.utime(odd, ns=(1, 1))
-        self.assertEqual((1, 0, 80), self.counts(self.ingest(folder)))
+        self.assertEqual((1, 0, 80), self.counts(self.add(folder)))
         self.assert_each_once(one.events + two.events + busy_node("c").events)
 
     def counts(self, report: IngestReport) -> tuple[int, int, int]:
@@ -141,11 +143,11 @@ class IngestTests(PipelineCase):
         parts = [node.events[at : at + 20] for at in (0, 20, 40, 60)]
         for at in (0, 3):
             segment(self.folder / "a", parts[at])
-        self.assertEqual((2, 40, 0), self.counts(self.ingest(self.folder / "a")))
+        self.assertEqual((2, 40, 0), self.counts(self.add(self.folder / "a")))
         for part in parts:
             segment(self.folder / "b", part)
-        self.assertEqual((2, 40, 0), self.counts(self.ingest(self.folder / "b")))
-        self.assertEqual((0, 0, 0), self.counts(self.ingest(self.folder / "a", self.folder / "b")))
+        self.assertEqual((2, 40, 0), self.counts(self.add(self.folder / "b")))
+        self.assertEqual((0, 0, 0), self.counts(self.add(self.folder / "a", self.folder / "b")))
         self.assertEqual({}, dict(EventTable(self.spark, self.table).known()[1]))
         self.assert_each_once(node.events)
 
@@ -154,23 +156,23 @@ class IngestTests(PipelineCase):
         its new events are added."""
         node = busy_node()
         first = write(self.folder / "a" / "x.jsonl.zst", node.events[:50])
-        self.assertEqual((1, 50, 0), self.counts(self.ingest(first)))
+        self.assertEqual((1, 50, 0), self.counts(self.add(first)))
         shutil.copytree(self.folder / "a", self.folder / "b")
         longer = write(self.folder / "c" / "y.jsonl", node.events[40:])
-        report = self.ingest(self.folder / "b", longer)
+        report = self.add(self.folder / "b", longer)
         self.assertEqual((2, 30, 60), self.counts(report))
         write(self.folder / "d" / "1.jsonl", busy_node("b").events)
         write(self.folder / "d" / "2.jsonl", busy_node("b").events)
-        self.assertEqual((2, 80, 80), self.counts(self.ingest(self.folder / "d")))
+        self.assertEqual((2, 80, 80), self.counts(self.add(self.folder / "d")))
         self.assert_each_once(node.events + busy_node("b").events)
 
     def test_missing(self) -> None:
         """Sequence numbers that no log contains are counted per node, until a log contains them."""
         node = busy_node()
         part = write(self.folder / "a" / "x.jsonl", node.events[5:30] + node.events[40:])
-        self.assertEqual({node_id("a"): 15}, self.ingest(part).missing)
+        self.assertEqual({node_id("a"): 15}, self.add(part).missing)
         rest = write(self.folder / "b" / "x.jsonl", node.events[:40])
-        self.assertEqual({node_id("a"): 0}, self.ingest(rest).missing)
+        self.assertEqual({node_id("a"): 0}, self.add(rest).missing)
         self.assert_each_once(node.events)
 
     def test_bad_lines(self) -> None:
@@ -180,7 +182,7 @@ class IngestTests(PipelineCase):
         foreign = [{"specversion": "1.0", "id": "1", "type": "com.example"}, {"jobs": "many"}]
         tail = "".join(json.dumps(line) + "\n" for line in foreign) + '\n[1]\n{"specversion":"1.'
         path = write(self.folder / "x.jsonl.zst", node.events, tail.encode())
-        report = self.ingest(path)
+        report = self.add(path)
         self.assertEqual((80, 4), (report.new, report.rejected))
         rows = self.rejected()
         self.assertEqual(["foreign", "torn", "torn", "torn"], [reason for reason, _, _ in rows])
@@ -196,7 +198,7 @@ class IngestTests(PipelineCase):
         lines = [json.dumps(event) for event in node.events]
         path = self.folder / "x.jsonl"
         path.write_text(f'{lines[0]}{lines[1]}\n{lines[2]} {lines[3]}\n{lines[0]}{{"torn":')
-        report = self.ingest(path)
+        report = self.add(path)
         self.assertEqual((4, 1, 1), (report.new, report.duplicates, report.rejected))
         self.assertEqual({'}{"}'}, {row.queue for row in self.read(self.table).collect()})
         self.assert_each_once(node.events)
@@ -208,22 +210,22 @@ class IngestTests(PipelineCase):
         segment(self.folder / "a b", other.events)
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
-        report = self.ingest(path.parent)
+        report = self.add(path.parent)
         self.assertEqual((80, [str(path)]), (report.new, list(report.refused)))
-        self.assertEqual(0, self.ingest(path.parent).files)
+        self.assertEqual(0, self.add(path.parent).files)
         self.assert_each_once(other.events)
         path.write_bytes(whole)
-        self.assertEqual(80, self.ingest(path.parent).new)
+        self.assertEqual(80, self.add(path.parent).new)
         self.assert_each_once(node.events + other.events)
 
     def test_names(self) -> None:
         """Unfinished and other files are skipped, and a folder may be empty."""
         (self.folder / "empty").mkdir()
-        self.assertEqual(0, self.ingest(self.folder / "empty").files)
+        self.assertEqual(0, self.add(self.folder / "empty").files)
         for name in ("_open-1.jsonl", ".x.jsonl", "x.txt", "_tmp/x.jsonl"):
             write(self.folder / "empty" / name, busy_node().events)
-        self.assertEqual(0, self.ingest(self.folder / "empty").files)
-        self.assertRaises(NothingToRead, self.ingest, self.folder / "no such folder")
+        self.assertEqual(0, self.add(self.folder / "empty").files)
+        self.assertRaises(NothingToRead, self.add, self.folder / "no such folder")
 
     def test_special_names(self) -> None:
         """Characters that mean something to Spark or in addresses are ordinary in the names of
@@ -234,34 +236,36 @@ class IngestTests(PipelineCase):
             events += node.events
             write(self.folder / "logs" / name / f"{name}.jsonl.zst", node.events)
         self.table = str(self.folder / "{table} [50%]")
-        report = self.ingest(self.folder / "logs")
+        report = self.add(self.folder / "logs")
         self.assertEqual((6, {}), (report.files, report.refused))
         self.assert_each_once(events)
 
     def test_other_table(self) -> None:
         """Nothing is written to a folder with other content, or with a table of something else."""
         folder = self.write(busy_node())
-        self.assertRaises(OutputOverlaps, ingest, self.spark, [str(folder)], str(folder))
+        self.assertRaises(OutputOverlaps, self.add, folder, into=str(folder))
         other = self.folder / "other"
         other.mkdir()
         (other / "letter.txt").write_text("of somebody else")
-        self.assertRaises(BadTable, ingest, self.spark, [str(folder)], str(other))
+        self.assertRaises(BadTable, self.add, folder, into=str(other))
         foreign = str(self.folder / "foreign")
         DeltaLog.create(foreign, EventTable(self.spark, self.table, True).log.schema, "numbers")
-        error = self.assertRaises(BadTable, ingest, self.spark, [str(folder)], foreign)
+        error = self.assertRaises(BadTable, self.add, folder, into=foreign)
         self.assertIn("not one of 'disque-pipeline ingest'", str(error))
 
     def test_gaps(self) -> None:
         """A file whose numbers are nearly all missing is refused, before its gaps are listed in
         every commit."""
-        self.patch(ingestion, "_RUNS_MAX", 5)
+        self.patch(batches, "_RUNS_MAX", 5)
         node = busy_node()
         every_second = write(self.folder / "x.jsonl", node.events[::2])
-        self.assertRaises(ForeignData, self.ingest, every_second)
+        self.assertRaises(ForeignData, self.add, every_second)
 
 
 class InterruptedTests(PipelineCase):
     """Killed between any two steps."""
+
+    engine = _BY_SPARK
 
     def test_every_step(self) -> None:
         """When the ingest is repeated, each event is in the table once, rejected lines are kept
@@ -278,9 +282,9 @@ class InterruptedTests(PipelineCase):
                 if done == name:
                     raise Killed
 
-            self.assertRaises(Killed, ingest, self.spark, [str(folder)], self.table, step)
+            self.assertRaises(Killed, self.add, folder, step=step)
             write(folder / "late.jsonl", late.events)
-            ingest(self.spark, [str(folder)], self.table)
+            self.add(folder)
             self.assert_each_once(node.events + late.events)
             self.assertEqual(1, self.read(f"{self.table}/_rejected").count())
             self.assert_no_orphans()
@@ -292,43 +296,43 @@ class InterruptedTests(PipelineCase):
         first = write(self.folder / "1.jsonl", one.events)
         second = write(self.folder / "2.jsonl", one.events + two.events)
         third = write(self.folder / "3.jsonl", two.events)
-        ingest(self.spark, [], self.table)
+        self.add()
 
         def step(done: str) -> None:
             if done == "staged":
-                ingest(self.spark, [str(first)], self.table)
+                self.add(first)
 
         for other in (second, third):
             shutil.rmtree(self.table)
-            self.assertRaises(Conflict, ingest, self.spark, [str(other)], self.table, step)
-            ingest(self.spark, [str(second)], self.table)
+            self.assertRaises(Conflict, self.add, other, step=step)
+            self.add(second)
             self.assert_each_once(one.events + two.events)
 
     def test_forget_meanwhile(self) -> None:
         """An ingest that runs while events are forgotten does not commit, because what it wrote may
         have been removed."""
         path = write(self.folder / "1.jsonl", busy_node().events)
-        ingest(self.spark, [str(path)], self.table)
+        self.add(path)
 
         def step(done: str) -> None:
             if done == "counted":
-                forget(self.spark, self.table, "mail", None)
+                forget(self.table, "mail", None)
 
         late = write(self.folder / "2.jsonl", busy_node("b").events)
-        self.assertRaises(Conflict, ingest, self.spark, [str(late)], self.table, step)
-        ingest(self.spark, [str(late)], self.table)
+        self.assertRaises(Conflict, self.add, late, step=step)
+        self.add(late)
         self.assert_each_once(busy_node("b").events)
 
     def test_sigkill(self) -> None:
-        """A process that is really killed, with its Java, between writing and committing or between
-        two commits, leaves nothing that does harm."""
+        """A process that is really killed, and all that it started, between writing and committing
+        or between two commits, leaves nothing that does harm."""
         events = []
         for letter in "abc":
             events += busy_node(letter).events
             segment(self.folder / "logs", busy_node(letter).events)
         logs = str(self.folder / "logs")
         for done, name in ((0, "kept"), (0, "committed"), (1, "kept")):
-            words = [sys.executable, "-c", _KILLED, name, logs, self.table, str(done)]
+            words = [sys.executable, "-c", self.engine + _KILLED, name, logs, self.table, str(done)]
             process = subprocess.run(
                 words,
                 env=environment(),
@@ -337,13 +341,13 @@ class InterruptedTests(PipelineCase):
                 start_new_session=True,
             )
             self.assertEqual(-signal.SIGKILL, process.returncode, process.stderr.decode())
-        self.assertEqual(80, ingest(self.spark, [logs], self.table).new)
+        self.assertEqual(80, self.add(logs).new)
         self.assert_each_once(events)
         self.assert_no_orphans()
 
     def assert_no_orphans(self) -> None:
         """Assert that ``vacuum`` leaves the files of the table, and no others."""
-        vacuum(self.spark, self.table, keep_hours=0)
+        vacuum(self.table, keep_hours=0)
         found = {str(path.relative_to(self.table)) for path in Path(self.table).rglob("*.*")}
         files = {name for name in found if not name.startswith("_")}
         self.assertEqual({file.path for file in DeltaLog(self.table).files()}, files)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.lifecycle.audit import UNKNOWN, VIOLATED, Audit, audit
+from disque_tx.spark.pipeline.lifecycle.audit import audit
+from disque_tx.spark.pipeline.lifecycle.verdicts import UNKNOWN, VIOLATED, Audit
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.lifecycle.test_lifecycle import random_nodes
 from tests.spark.pipeline.logs import BOOT, Node, job_id, node_id
@@ -76,7 +77,7 @@ class AuditTests(PipelineCase):
 
     def test_limit(self) -> None:
         """All violations are counted, even if only a few are listed."""
-        found = audit(self.spark, self.ingested(*self.planted()), limit=1)
+        found = self.audit(*self.planted(), limit=1)
         self.assertEqual(3, found.counts["delivered-after-ack", VIOLATED])
         self.assertEqual(4, len(found.suspects))
 

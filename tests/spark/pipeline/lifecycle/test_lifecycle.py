@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import Row
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
+from disque_tx.spark.pipeline.lifecycle.made import RESULTS
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from tests.spark.pipeline import model
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, node_id

@@ -89,7 +89,7 @@ class UpdateTests(PipelineCase):
         was merged is not new; and results of which not all were published are computed again."""
         self.ingest(event for day in range(4) for event in self.day(day).events)
         self.lifecycle(self.out)
-        optimize(self.spark, self.table, again=True)
+        optimize(self.table, again=True)
         self.assertEqual("Up to date: no event was added.", self.lifecycle(self.out))
         self.ingest(self.day(4).events)
         self.assertEqual(

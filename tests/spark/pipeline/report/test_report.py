@@ -14,8 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.errors import BadTable, OutputExists
 from disque_tx.spark.pipeline.cli.program import command
-from disque_tx.spark.pipeline.lifecycle.audit import Audit, Suspect
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
+from disque_tx.spark.pipeline.lifecycle.verdicts import Audit, Suspect
 from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Axis, Checked, Figures
 from disque_tx.spark.pipeline.report.page import (
     HEADINGS,

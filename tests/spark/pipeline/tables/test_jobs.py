@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.jobs import JobTable, unfinished, write
 
 _SCHEMA = pa.schema([("id", pa.string()), ("body", pa.binary())])
@@ -28,8 +29,8 @@ class JobTableTests(SynchronousTestCase):
         """Add jobs with these IDs; returns how many were new."""
         folder = f"batch-{len(unfinished(self.root, ''))}"
         rows = pa.table({"id": list(ids), "body": [b"x"] * len(ids)}, schema=_SCHEMA)
-        write(self.root, rows, folder)
-        return writer.add(folder, _SCHEMA, app, batch)
+        staged = Staged(folder, [write(self.root, rows, folder)])
+        return writer.add(staged, _SCHEMA, app, batch)
 
     def stored(self) -> list[str]:
         """The IDs in the table, as another reader sees them."""
@@ -106,14 +107,13 @@ class JobTableTests(SynchronousTestCase):
         self.add(writer, "a")
         schema = _SCHEMA.append(pa.field("price", pa.int64()))
         rows = pa.table({"id": ["b"], "body": [b"x"], "price": [1]}, schema=schema)
-        write(self.root, rows, "more")
-        writer.add("more", schema)
+        writer.add(Staged("more", [write(self.root, rows, "more")]), schema)
         self.assertEqual(["id", "body", "price"], DeltaLog(self.root).schema.names)
 
     def test_refused(self) -> None:
         """Rows without IDs are refused, and so is a table of something else."""
         with self.assertRaises(BadTable) as raised:
-            JobTable(self.root).add("none", pa.schema([("body", pa.binary())]))
+            JobTable(self.root).add(Staged("none", []), pa.schema([("body", pa.binary())]))
         self.assertIn("'id'", str(raised.exception))
         DeltaLog.create(self.root, _SCHEMA, "events")
         self.assertRaises(BadTable, self.add, JobTable(self.root), "a")

@@ -79,7 +79,7 @@ class ReaderTests(PipelineCase):
         self.assertEqual(sum(len(node.events) for node in shop.nodes()), len(expected))
         for reader in self.readers:
             self.assertEqual(expected, reader(self.table), reader.__doc__)
-        optimize(self.spark, self.table)
+        optimize(self.table)
         self.assertEqual(expected, self.by_spark(self.table))
         for reader in self.readers:
             self.assertEqual(expected, reader(self.table), reader.__doc__)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
-from disque_tx.spark.pipeline.tables.table import counted_runs
 from tests.spark.pipeline.cases import PipelineCase
 
 _GIVEN = st.lists(

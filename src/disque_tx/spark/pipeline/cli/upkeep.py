@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from disque_tx.spark.pipeline.tables.former import convert
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.engines.runner import errors_shown
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.upkeep import KEPT_HOURS, expire, forget, optimize, vacuum
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _LEFT_SHOWN = 20
@@ -24,14 +24,13 @@ _LEFT_SHOWN = 20
 @click.argument("table")
 @click.option("--all", "again", is_flag=True, help="Also days that were optimized before.")
 @_json
-@click.pass_obj
-def optimize_command(runner: PipelineRunner, table: str, again: bool, as_json: bool) -> None:
+def optimize_command(table: str, again: bool, as_json: bool) -> None:
     """Merge small files, and put the events of a job into few files.
 
     'ingest' merges files by itself when a day has many. The events do not change.
     """
-    with runner.spark() as spark:
-        done = optimize(spark, table, again)
+    with errors_shown():
+        done = optimize(table, again)
     if as_json:
         click.echo(json.dumps(attrs.asdict(done)))
     else:
@@ -48,24 +47,22 @@ def optimize_command(runner: PipelineRunner, table: str, again: bool, as_json: b
     show_default=True,
     help="Hours for which files that left the table stay. No ingest or reader may take longer.",
 )
-@click.pass_obj
-def vacuum_command(runner: PipelineRunner, table: str, keep_hours: int) -> None:
+def vacuum_command(table: str, keep_hours: int) -> None:
     """Remove files that left the table, or that a killed program left behind.
 
     Versions of the table that had them can no longer be read.
     """
-    with runner.spark() as spark:
-        click.echo(f"{vacuum(spark, table, keep_hours)} files were removed.")
+    with errors_shown():
+        click.echo(f"{vacuum(table, keep_hours)} files were removed.")
 
 
 @click.command("expire")
 @click.argument("table")
 @click.option("--before", required=True, type=click.DateTime(["%Y-%m-%d"]), help="A day, in UTC.")
-@click.pass_obj
-def expire_command(runner: PipelineRunner, table: str, before: datetime) -> None:
+def expire_command(table: str, before: datetime) -> None:
     """Delete the events of all days before one. Their files are removed by 'vacuum'."""
-    with runner.spark() as spark:
-        click.echo(f"{expire(spark, table, before.date())} events were deleted.")
+    with errors_shown():
+        click.echo(f"{expire(table, before.date())} events were deleted.")
 
 
 @click.command("forget")
@@ -84,9 +81,8 @@ def forget_command(
     """
     if not (queue or job):
         raise click.UsageError("Name a --queue, a --job, or both.")
-    runner: PipelineRunner = context.obj
-    with runner.spark() as spark:
-        done = forget(spark, table, queue, job)
+    with errors_shown():
+        done = forget(table, queue, job)
     if as_json:
         click.echo(json.dumps(attrs.asdict(done)))
     else:
@@ -103,11 +99,10 @@ def forget_command(
 @click.argument("table")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @_json
-@click.pass_obj
-def history_command(runner: PipelineRunner, table: str, limit: int, as_json: bool) -> None:
+def history_command(table: str, limit: int, as_json: bool) -> None:
     """Show the versions of a table, the newest first, for --as-of of other commands."""
-    with runner.spark() as spark:
-        commits = EventTable(spark, table).log.history(limit)
+    with errors_shown():
+        commits = EventTableLog(table).log.history(limit)
     for commit in commits:
         shown = {name: commit[name] for name in ("version", "timestamp", "operation")}
         click.echo(json.dumps(shown) if as_json else _line(shown))
@@ -127,6 +122,8 @@ def convert_command(runner: PipelineRunner, table: str, remove: bool) -> None:
 
     No event is written again. Until --remove, the earlier version can read its table.
     """
+    from disque_tx.spark.pipeline.tables.former import convert
+
     with runner.spark() as spark:
         done = convert(spark, table, remove)
     end = "The former table was removed." if done.removed else "The former table is still there."

@@ -1,16 +1,19 @@
-"""Files are read to their ends before Spark gets them: what is damaged, or would not fit into the
-memory of a task, is refused by name, and the rest goes on."""
+"""Files are read to their ends before an engine gets them: what is damaged, or would not fit into
+the memory of a task, is refused by name, and the rest goes on."""
 
 from __future__ import annotations
 
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from disque_tx.spark.paths import opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Lines of the daemon are shorter, even with bodies of some MiB.
 LINE_BYTES_MAX: Final = 64 << 20
@@ -26,7 +29,7 @@ _JOINTS: Final = (b"}{", b"} {", b"}\t{")
 @attrs.frozen
 class Finding:
     """What is special about a file. ``refused``: why it cannot be read; nothing if it can.
-    ``joined``: a line may have several objects."""
+    ``joined``: a line may have several objects, or bytes that are not UTF-8."""
 
     path: str
     refused: str
@@ -38,12 +41,12 @@ class Finding:
         return not (self.refused or self.joined)
 
 
-def examined(spark: SparkSession, files: Iterable[tuple[str, int]]) -> list[Finding]:
-    """What is special about files, by their resolved paths. ``files``: paths and sizes in
-    bytes."""
+def examined(spark: SparkSession | None, files: Iterable[tuple[str, int]]) -> list[Finding]:
+    """What is special about files, by their resolved paths. ``files``: paths and sizes in bytes.
+    ``spark``: whose tasks read many of them; without, this process does."""
     sizes = dict(files)
     paths = list(sizes)
-    if sum(sizes.values()) <= _HERE_BYTES:
+    if spark is None or sum(sizes.values()) <= _HERE_BYTES:
         found = [examined_file(path) for path in paths]
     else:
         tasks = -(-len(paths) // _FILES_PER_TASK)
@@ -55,6 +58,7 @@ def examined_file(path: str, line_bytes_max: int = LINE_BYTES_MAX) -> Finding:
     """What there is to say about one file. It is never in memory as a whole."""
     system, place = opened(path)
     joined, line_bytes, end = False, 0, b""
+    decoder = getincrementaldecoder("utf-8")()
     try:
         compression = "zstd" if path.endswith(".zst") else None
         with system.open_input_stream(place, compression=compression) as stream:
@@ -66,7 +70,16 @@ def examined_file(path: str, line_bytes_max: int = LINE_BYTES_MAX) -> Finding:
                 line_bytes = len(piece) - newline - 1 if newline >= 0 else line_bytes + first
                 end += piece
                 joined = joined or any(joint in end for joint in _JOINTS)
+                joined = joined or not _is_utf8(decoder, piece)
                 end = end[-2:]
     except (OSError, pa.ArrowException) as error:
         return Finding(path, str(error).partition("\n")[0], joined)
     return Finding(path, "", joined)
+
+
+def _is_utf8(decoder: IncrementalDecoder, piece: bytes) -> bool:
+    try:
+        decoder.decode(piece)
+    except UnicodeDecodeError:
+        return False
+    return True

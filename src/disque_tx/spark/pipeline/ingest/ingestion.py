@@ -1,223 +1,70 @@
-"""``disque-pipeline ingest``: event logs into a table, each event once.
-
-An event is identified by its node, the start time of that node, and its number. Each is in the
-table once, whatever is killed at any time, and however often and under whatever path a log is read:
-
-1. The files of a batch are read to their ends; those that cannot be are refused by name.
-2. The others are parsed, and their events written as Parquet that is not part of the table yet. If
-   that fails or is killed, the table has not changed.
-3. The numbers of the events are counted per node and start, as runs without gaps. If numbers occur
-   twice, or some are known already, the batch is written again without these. This is decided by
-   the numbers of the events, not by file names.
-4. One commit makes the batch part of the table. It has the known runs, and as transactions
-   ``ingest`` the number of the batch, so that of two ingests at the same time one fails, and
-   ``ingest/NODE/START`` the last number of each node.
-
-The names of files that nodes made say with which event they begin, so most files are known by
-these. The others that were read are remembered in the commit.
-"""
+"""``ingest`` by Spark: lines are read, and events counted, by its tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
 
-import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import Conflict, ForeignData
-from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import logs
-from disque_tx.spark.pipeline.ingest.examination import examined
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.ingest.batches import IngestReport, StagedLines, Step, add_logs
+from disque_tx.spark.pipeline.ingest.examination import Finding, examined
+from disque_tx.spark.pipeline.ingest.fields import KEY
+from disque_tx.spark.pipeline.tables.counting import counted_runs
+from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
-from disque_tx.spark.pipeline.tables.table import (
-    EventTable,
-    counted_runs,
-    discard,
-    is_table,
-    reading,
-    writing,
-)
-from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
-
-#: Runs of numbers in one batch; a log with more gaps is not genuine.
-_RUNS_MAX: Final = 100_000
-#: Files that names say nothing about, of which the newest are remembered.
-_REMEMBERED_MAX: Final = 1_000
-
-
-@attrs.frozen
-class IngestReport:
-    """The result of an ingest. ``events``: read; ``new``: those that were not in the table before.
-    ``refused``: path → why the file was left out. ``missing``: node → how many event numbers are
-    missing in the whole table. ``unfinished``: segments that nodes have yet to finish."""
-
-    files: int
-    events: int
-    new: int
-    duplicates: int
-    rejected: int
-    refused: dict[str, str]
-    missing: dict[str, int]
-    unfinished: int
-
-
-@attrs.frozen
-class _Done:
-    """What a batch added."""
-
-    read: int
-    new: int
-    rejected: int
-    refused: dict[str, str]
+from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
+from disque_tx.spark.sessions import check_classic
 
 
 def ingest(
-    spark: SparkSession,
-    paths: Iterable[str],
-    into: str,
-    step: Callable[[str], None] = lambda _: None,
+    spark: SparkSession, paths: Iterable[str], into: str, step: Step = lambda _: None
 ) -> IngestReport:
     """Add all logs in ``paths`` that are not in the table ``into`` yet to it.
 
-    ``step``: called with the name of each step when it is done, once per batch: staged, counted,
-    kept (rejected lines), committed.
+    ``step`` and errors: of :func:`disque_tx.spark.pipeline.ingest.batches.add_logs`.
 
-    :raises NothingToRead: when a path does not exist.
-    :raises BadTable: when ``into`` is something else, or of an earlier version.
-    :raises OutputOverlaps: when a new table would be in a path, or around one.
-    :raises Conflict: when another process ingested at the same time.
-    :raises ForeignData: when the numbers of a batch have more than 100,000 gaps.
+    :raises RemoteSession: when the session is one of Spark Connect.
     """
-    paths = list(paths)
-    if not is_table(into):
-        check_apart(resolved(into), map(resolved, paths))
-    table = EventTable(spark, into, create=True)
-    runs, remembered = table.known()
-    memory = _Memory(table, runs, dict(remembered), next_number(table))
-    unread = logs.unread(paths, runs, remembered)
-    done = [_Batch(spark, memory, files, step).run() for files in logs.batches(unread)]
-    compact_if_due(table)
-    new, read = sum(batch.new for batch in done), sum(batch.read for batch in done)
-    return IngestReport(
-        files=len(unread),
-        events=read,
-        new=new,
-        duplicates=read - new,
-        rejected=sum(batch.rejected for batch in done),
-        refused={path: why for batch in done for path, why in batch.refused.items()},
-        missing=runs.missing(),
-        unfinished=logs.unfinished(paths),
-    )
+    check_classic(spark, "ingest")
+    return add_logs(_SparkReading(spark), paths, into, step)
 
 
-@attrs.define
-class _Memory:
-    """A table, and what is known of it: ``runs`` of event numbers, and files that names say nothing
-    about. ``number``: of the next batch."""
+class _SparkReading:
+    """Spark as :class:`~disque_tx.spark.pipeline.ingest.batches.Reading`."""
 
-    table: EventTable
-    runs: Runs
-    remembered: dict[str, list[int]]
-    number: int
-
-    def check(self) -> None:
-        """:raises Conflict: when another process added events since this one knows the table."""
-        if next_number(self.table) != self.number:
-            raise Conflict(
-                f"Another process ingested into {self.table.root} at the same time. Nothing of"
-                " this batch was added. Run the command again."
-            )
-
-    def after(self, new: Runs, files: Iterable[logs.LogFile]) -> Mapping[str, Any]:
-        """Learn what a batch adds; returns the notes of its commit."""
-        self.number += 1
-        self.runs.add(new)
-        for file in files:
-            if not file.is_known(self.runs):
-                self.remembered.pop(file.path, None)
-                self.remembered[file.path] = file.state
-        for path in list(self.remembered)[:-_REMEMBERED_MAX]:
-            del self.remembered[path]
-        return {"runs": self.runs.to_notes(), "files": self.remembered}
-
-
-class _Batch:
-    """Files that become part of the table together."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        memory: _Memory,
-        files: list[logs.LogFile],
-        step: Callable[[str], None],
-    ) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._memory = memory
-        self._table = memory.table
-        self._files = files
-        self._step = step
 
-    def run(self) -> _Done:
-        """Do all steps."""
-        special = examined(self._spark, [(file.path, file.size) for file in self._files])
-        refused = {finding.path: finding.refused for finding in special if finding.refused}
-        joined = {finding.path for finding in special} - set(refused)
-        paths = [file.path for file in self._files if file.path not in refused]
-        staged, read, bad = self._stage(paths, joined)
-        self._step("staged")
-        new = self._count(staged)
-        known = self._memory.runs.overlapping(new)
-        if staged is not None and (read > new.events or known):
-            staged = self._without_duplicates(staged, known)
-            new = self._count(staged)
-        self._step("counted")
-        # Before the commit, which decides; a batch that is repeated replaces them.
-        rejected = self._keep_rejected(paths) if bad else 0
-        self._step("kept")
-        self._commit(staged, new)
-        self._step("committed")
-        return _Done(read, new.events, rejected, refused)
+    def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
+        return EventTable(self._spark, table.root).known()
 
-    def _stage(self, paths: list[str], joined: set[str]) -> tuple[str | None, int, int]:
-        """Write the events. Returns the folder, how many there are, and how many other lines."""
+    def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
+        return examined(self._spark, files)
+
+    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
         plain = [path for path in paths if path not in joined]
         lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
         if joined:
             more = logs.parsed_with_text(self._spark, sorted(joined)).drop("line", "file")
             lines = more if lines is None else lines.unionByName(more)
-        if lines is None:
-            return None, 0, 0
+        assert lines is not None
         counts = Observation()
         is_event = fn.count_if(logs.is_event()).alias("events")
         observed = lines.observe(counts, is_event, fn.count("*").alias("lines"))
-        staged = writing(self._spark, logs.events(observed), self._table.root, "dt")
+        staged = writing(self._spark, logs.events(observed), table.root, "dt")
         found = counts.get
-        return staged, int(found["events"]), int(found["lines"]) - int(found["events"])
+        return StagedLines(staged, int(found["events"]), int(found["lines"]) - int(found["events"]))
 
-    def _read(self, staged: str) -> DataFrame:
-        names = [file.path for file in written(self._table.root, staged)]
-        return reading(self._spark, self._table.log.schema, self._table.root, names)
+    def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
+        return counted_runs(self._read(table, staged), limit)
 
-    def _count(self, staged: str | None) -> Runs:
-        """The numbers of the events."""
-        if staged is None:
-            return Runs()
-        found = counted_runs(self._read(staged), _RUNS_MAX + 1)
-        if len(found) > _RUNS_MAX:
-            raise ForeignData(
-                f"The numbers of events in files from {self._files[0].path} on have more than"
-                f" {_RUNS_MAX} gaps, which no event log has. Leave out files that are something"
-                " else."
-            )
-        return Runs(found)
-
-    def _without_duplicates(self, staged: str, known: list[Run]) -> str:
-        """Write the batch again with each new event once. Returns the new folder."""
-        events = self._read(staged)
+    def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
+        events = self._read(table, staged)
         if known:
             names = ("node", "boot", "first", "last")
             ranges = self._spark.createDataFrame(
@@ -226,23 +73,11 @@ class _Batch:
             same = [events[name] == ranges[name] for name in ("node", "boot")]
             inside = events["seq"].between(ranges["first"], ranges["last"])
             events = events.join(fn.broadcast(ranges), [*same, inside], "left_anti")
-        again = writing(self._spark, events.dropDuplicates(list(logs.KEY)), self._table.root, "dt")
-        discard(self._table.root, staged)
-        return again
+        return writing(self._spark, events.dropDuplicates(list(KEY)), table.root, "dt")
 
-    def _keep_rejected(self, paths: list[str]) -> int:
-        """Store the lines that are not events; returns how many there are."""
-        log, number = self._table.create_rejected(), self._memory.number
+    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
         lines = logs.rejected(logs.parsed_with_text(self._spark, paths))
-        numbered = lines.withColumn("batch", fn.lit(number))
-        files = written(log.root, writing(self._spark, numbered, log.root, "batch"))
-        # A batch with this number that was killed before its commit may have left the same lines.
-        log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
-        return sum(file.rows for file in files)
+        return writing(self._spark, lines.withColumn("batch", fn.lit(batch)), log.root, "batch")
 
-    def _commit(self, staged: str | None, new: Runs) -> None:
-        self._memory.check()
-        numbers = {INGEST: self._memory.number}
-        numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        files = written(self._table.root, staged) if staged else []
-        self._table.log.commit(files, numbers, self._memory.after(new, self._files))
+    def _read(self, table: EventTableLog, staged: Staged) -> DataFrame:
+        return reading(self._spark, table.log.schema, table.root, staged.names)

@@ -19,41 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.lifecycle import nodes
-from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
+from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.lifecycle.rules import ACKED, GRACE_S, LOST_US
+from disque_tx.spark.pipeline.lifecycle.verdicts import UNKNOWN, VIOLATED, Audit, Suspect
 from disque_tx.spark.pipeline.tables.table import EventTable
-
-VIOLATED: Final = "violated"
-UNKNOWN: Final = "unknown"
-_ACKED: Final = ("acked", "fast-acked")
-
-
-@attrs.frozen
-class Suspect:
-    """A job for which a guarantee was violated, or may have been."""
-
-    check: str
-    verdict: str
-    job_id: str
-    queue: str | None
-
-
-@attrs.frozen
-class Audit:
-    """``counts``: check and verdict → jobs. ``suspects``: of each as many as were asked for."""
-
-    jobs: int
-    counts: dict[tuple[str, str], int]
-    suspects: list[Suspect]
-
-    @property
-    def violated(self) -> bool:
-        """Whether any guarantee was violated."""
-        return any(count for (_, verdict), count in self.counts.items() if verdict == VIOLATED)
 
 
 def audit(
@@ -158,7 +131,7 @@ def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> D
     one that seems to be later, are checked event by event."""
     again = (fn.col("deliveries") > 1) | (fn.col("last_delivered_at") > fn.col("acked_at"))
     candidates = found.where((fn.col("acks") > 0) & again)
-    relevant = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
+    relevant = events.where(fn.col("kind").isin("delivered", *ACKED)).join(
         candidates.select("job_id"), "job_id", "left_semi"
     )
     late, ack = (
@@ -187,8 +160,6 @@ def _order(events: DataFrame, prefix: str) -> DataFrame:
     )
 
 
-#: Events of this long may be lost by a ``kill -9`` (docs/reference/events.md).
-_LOST_US: Final = 1_000_000
 #: Numbers that are counted together.
 _BLOCK_BITS: Final = 6
 _BLOCK: Final = ["node", "boot", "block"]
@@ -240,4 +211,4 @@ def _before_restarts(blocks: DataFrame) -> DataFrame:
     runs = blocks.groupBy("node", "boot").agg(end_us.alias("end_us"))
     later = fn.lead("boot").over(Window.partitionBy("node").orderBy("boot"))
     ended = runs.withColumn("later", later).where("later IS NOT NULL")
-    return ended.select("node", (fn.col("end_us") + _LOST_US).alias("until_us"))
+    return ended.select("node", (fn.col("end_us") + LOST_US).alias("until_us"))

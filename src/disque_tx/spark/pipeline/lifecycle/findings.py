@@ -16,14 +16,18 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.pipeline.lifecycle.rules import (
+    ADVICE,
+    CANDIDATE,
+    CANDIDATES_MAX,
+    DELIVERIES_MIN,
+    REDELIVERED_MIN,
+    REDELIVERED_SHARE,
+    RETRY_FACTOR,
+    SKEW_MS,
+)
+
 COLUMNS: Final = ("finding", "queue", "job_id", "node", "peer", "measured", "bound", "advice")
-_REDELIVERED_SHARE: Final = 0.1
-_REDELIVERED_MIN: Final = 10
-_DELIVERIES_MIN: Final = 5
-CANDIDATE: Final = "dead-letter-candidate"
-CANDIDATES_MAX: Final = 100
-_SKEW_MS: Final = 100
-_RETRY_FACTOR: Final = 1.5
 
 
 def findings(candidates: DataFrame, totals: DataFrame, clocks: DataFrame) -> DataFrame:
@@ -37,7 +41,7 @@ def findings(candidates: DataFrame, totals: DataFrame, clocks: DataFrame) -> Dat
 
 
 def _short_retries(totals: DataFrame) -> DataFrame:
-    wanted_s = fn.ceil(fn.col("run_p999_ms") * _RETRY_FACTOR / 1000)
+    wanted_s = fn.ceil(fn.col("run_p999_ms") * RETRY_FACTOR / 1000)
     short = totals.where("retry_s_min * 1000 < run_p99_ms")
     return short.select(
         *(fn.lit("retry-too-short").alias("finding"), "queue"),
@@ -45,7 +49,7 @@ def _short_retries(totals: DataFrame) -> DataFrame:
         fn.col("run_p99_ms").cast("double").alias("measured"),
         (fn.col("retry_s_min") * 1000).cast("double").alias("bound"),
         fn.format_string(
-            "RETRY is %d s, and one run in a hundred takes %d ms or more. Add jobs with RETRY %d.",
+            ADVICE["retry-too-short"],
             *("retry_s_min", "run_p99_ms", wanted_s),
         ).alias("advice"),
     )
@@ -53,16 +57,15 @@ def _short_retries(totals: DataFrame) -> DataFrame:
 
 def _redelivered(totals: DataFrame) -> DataFrame:
     many = totals.where(
-        (fn.col("redelivered_jobs") >= _REDELIVERED_MIN)
-        & (fn.col("redelivered_jobs") > fn.col("jobs") * _REDELIVERED_SHARE)
+        (fn.col("redelivered_jobs") >= REDELIVERED_MIN)
+        & (fn.col("redelivered_jobs") > fn.col("jobs") * REDELIVERED_SHARE)
     )
     return many.select(
         *(fn.lit("redelivered").alias("finding"), "queue"),
         (fn.col("redelivered_jobs") / fn.col("jobs")).alias("measured"),
-        fn.lit(_REDELIVERED_SHARE).alias("bound"),
+        fn.lit(REDELIVERED_SHARE).alias("bound"),
         fn.format_string(
-            "%d of %d jobs were delivered more than once, after %d NACKs and %d times RETRY. Look "
-            "for jobs that fail, or for workers that are too slow.",
+            ADVICE["redelivered"],
             *("redelivered_jobs", "jobs", "nacks", "retries"),
         ).alias("advice"),
     )
@@ -71,15 +74,14 @@ def _redelivered(totals: DataFrame) -> DataFrame:
 def candidates(jobs: DataFrame) -> DataFrame:
     """The worst jobs."""
     tries = fn.greatest("deliveries", "nacks")
-    poison = jobs.where((tries >= _DELIVERIES_MIN) & (fn.col("acks") == 0))
+    poison = jobs.where((tries >= DELIVERIES_MIN) & (fn.col("acks") == 0))
     return worst(
         poison.select(
             *(fn.lit(CANDIDATE).alias("finding"), "queue", "job_id"),
             tries.cast("double").alias("measured"),
-            fn.lit(float(_DELIVERIES_MIN)).alias("bound"),
+            fn.lit(float(DELIVERIES_MIN)).alias("bound"),
             fn.format_string(
-                "Delivered %d times, given back %d times, never acknowledged. Take it out of the"
-                " queue.",
+                ADVICE[CANDIDATE],
                 *("deliveries", "nacks"),
             ).alias("advice"),
         )
@@ -93,15 +95,14 @@ def worst(found: DataFrame) -> DataFrame:
 
 def _skewed(clocks: DataFrame) -> DataFrame:
     """Each pair once: the clock of ``peer`` is behind that of ``node``."""
-    return clocks.where(fn.col("ahead_ms_max") < -_SKEW_MS).select(
+    return clocks.where(fn.col("ahead_ms_max") < -SKEW_MS).select(
         fn.lit("clock-skew").alias("finding"),
         fn.col("from_node").alias("node"),
         fn.col("to_node").alias("peer"),
         (-fn.col("ahead_ms_max")).alias("measured"),
-        fn.lit(float(_SKEW_MS)).alias("bound"),
+        fn.lit(float(SKEW_MS)).alias("bound"),
         fn.format_string(
-            "The clock of %s is at least %.0f ms behind that of %s. Synchronize both with a time"
-            " server.",
+            ADVICE["clock-skew"],
             *("to_node", -fn.col("ahead_ms_max"), "from_node"),
         ).alias("advice"),
     )

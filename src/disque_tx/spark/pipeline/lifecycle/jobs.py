@@ -15,47 +15,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import ForeignData
+from disque_tx.spark.pipeline.lifecycle.rules import (
+    ACKED,
+    ADDED_WITH,
+    CLOCKS_S_MAX,
+    COUNTED,
+    FIRST,
+    GRACE_S,
+    MASK_NODES,
+    NODES_MAX,
+    TTL_S_MAX,
+)
 
-#: Bits of a mask of nodes.
-_MASK_NODES: Final = 63
-_NODES_MAX: Final = 4_000
 #: Up to this many names are broadcast to every task; with more, jobs are shuffled.
 _BROADCAST_QUEUES_MAX: Final = 200_000
-#: How long after the end of its TTL the expiry of a job may still be logged.
-GRACE_S: Final = 60
-#: By how much clocks of nodes are assumed to differ at most.
-CLOCKS_S_MAX: Final = 3600
-#: The TTL of a job whose addition was not logged is taken for this.
-_TTL_S_MAX: Final = 45 * 86_400
-
-_ACKED: Final = ("acked", "fast-acked")
-#: Column → the kinds of events whose first time it is.
-_FIRST: Final = {
-    "added_at": ("added",),
-    "replicated_at": ("replicated",),
-    "queued_at": ("queued",),
-    "first_delivered_at": ("delivered",),
-    "acked_at": _ACKED,
-    "expired_at": ("expired",),
-    "evicted_at": ("evicted",),
-    "deleted_at": ("deleted",),
-    "dead_at": ("dead", "dropped"),
-    "moved_at": ("moved",),
-    "duplicate_at": ("duplicate",),
-}
-#: Column → the kinds of events that it counts, and for which reason.
-_COUNTED: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
-    "deliveries": (("delivered",), None),
-    "acks": (_ACKED, None),
-    "nacks": (("nacked",), None),
-    "requeues": (("requeued",), None),
-    "retries": (("requeued",), "retry"),
-    "workings": (("working",), None),
-    "moves": (("imported",), None),
-    "refusals": (("deleted",), "not-replicated"),
-    "deletions": (("deleted",), "command"),
-}
-_ADDED_WITH: Final = ("retry_s", "ttl_s", "delay_s", "replicate")
 
 
 @attrs.frozen
@@ -74,9 +47,9 @@ class Extent:
             fn.max(fn.unix_micros("time")).alias("last_us"),
             fn.approx_count_distinct("queue").alias("queues"),
         )
-        rows = per_node.limit(_NODES_MAX + 1).collect()
-        if len(rows) > _NODES_MAX:
-            raise ForeignData(f"The table contains events of more than {_NODES_MAX} nodes.")
+        rows = per_node.limit(NODES_MAX + 1).collect()
+        if len(rows) > NODES_MAX:
+            raise ForeignData(f"The table contains events of more than {NODES_MAX} nodes.")
         return cls(
             tuple(sorted(row.node for row in rows)),
             max((row.last_us for row in rows), default=0),
@@ -123,39 +96,39 @@ def _is(kinds: Sequence[str], reason: str | None = None) -> Column:
 
 def _sums(nodes: int) -> list[Column]:
     """The aggregates per job. Times are µs."""
-    sums = [fn.min(fn.when(_is(kinds), fn.col("at"))).alias(name) for name, kinds in _FIRST.items()]
-    sums += [fn.count_if(_is(*what)).alias(name) for name, what in _COUNTED.items()]
-    sums += [fn.max(name).alias(name) for name in (*_ADDED_WITH, "size", "copies")]
+    sums = [fn.min(fn.when(_is(kinds), fn.col("at"))).alias(name) for name, kinds in FIRST.items()]
+    sums += [fn.count_if(_is(*what)).alias(name) for name, what in COUNTED.items()]
+    sums += [fn.max(name).alias(name) for name in (*ADDED_WITH, "size", "copies")]
     sums += [
         fn.max(fn.when(fn.col("queue") != "", fn.col("queue_key"))).alias("queue_key"),
         fn.max(fn.when(_is(["delivered"]), fn.col("at"))).alias("last_delivered_at"),
         fn.sum(fn.when(_is(["delivered"]), fn.col("wait_ms"))).alias("wait_ms"),
-        fn.max(fn.when(_is(_ACKED), fn.col("run_ms"))).alias("run_ms"),
+        fn.max(fn.when(_is(ACKED), fn.col("run_ms"))).alias("run_ms"),
         fn.max(fn.when(_is(["added"]), fn.col("node_at"))).alias("maker"),
         fn.count_if(_is(["added"], "async")).alias("asynchronous"),
         *(fn.min("at").alias("first_at"), fn.max("at").alias("last_at")),
     ]
-    return sums + [_mask(at) for at in range(0, nodes, _MASK_NODES)]
+    return sums + [_mask(at) for at in range(0, nodes, MASK_NODES)]
 
 
 def _mask(first: int) -> Column:
     """Which of 63 nodes have events about a job."""
     bit = fn.expr(f"shiftleft(1L, CAST(node_at - {first} AS INT))")
-    here = fn.col("node_at").between(first, first + _MASK_NODES - 1)
+    here = fn.col("node_at").between(first, first + MASK_NODES - 1)
     return fn.bit_or(fn.when(here, bit)).alias(f"mask_{first}")
 
 
 def _described(sums: DataFrame, extent: Extent) -> DataFrame:
     """The columns of the table, from the aggregates."""
     names = fn.array(*map(fn.lit, extent.nodes)).cast("array<string>")
-    times = [fn.timestamp_micros(name).alias(name) for name in (*_FIRST, "last_delivered_at")]
+    times = [fn.timestamp_micros(name).alias(name) for name in (*FIRST, "last_delivered_at")]
     return sums.select(
-        *("job_id", "queue", fn.get(names, fn.col("maker")).alias("made_on"), "size", *_ADDED_WITH),
+        *("job_id", "queue", fn.get(names, fn.col("maker")).alias("made_on"), "size", *ADDED_WITH),
         (fn.col("asynchronous") > 0).alias("asynchronous"),
         *(*times, fn.timestamp_micros("first_at").alias("first_event_at")),
         fn.timestamp_micros("last_at").alias("last_event_at"),
         fn.timestamp_micros(_final_us()).alias("final_at"),
-        *_COUNTED,
+        *COUNTED,
         fn.coalesce("copies", fn.lit(1)).alias("copies"),
         *("wait_ms", "run_ms"),
         fn.expr("CASE WHEN acks > 0 THEN (acked_at - added_at) DIV 1000 END").alias("total_ms"),
@@ -190,7 +163,7 @@ def _final_us() -> Column:
     """After which time no event about it is expected: the end of its TTL, and an hour for clocks
     that differ."""
     ended = fn.greatest(fn.col("added_at") + fn.col("ttl_s") * 1_000_000, "last_at")
-    unknown = fn.col("last_at") + _TTL_S_MAX * 1_000_000
+    unknown = fn.col("last_at") + TTL_S_MAX * 1_000_000
     return fn.when(fn.col("ttl_s").isNull(), unknown).otherwise(ended) + CLOCKS_S_MAX * 1_000_000
 
 
@@ -202,7 +175,7 @@ def overdue_us() -> Column:
 def _visited(nodes: Sequence[str]) -> Column:
     seen = [
         fn.when(
-            fn.getbit(fn.col(f"mask_{at - at % _MASK_NODES}"), fn.lit(at % _MASK_NODES)) == 1, name
+            fn.getbit(fn.col(f"mask_{at - at % MASK_NODES}"), fn.lit(at % MASK_NODES)) == 1, name
         )
         for at, name in enumerate(nodes)
     ]

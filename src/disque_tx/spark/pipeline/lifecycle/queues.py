@@ -12,22 +12,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-#: Their names in columns: p50 p95 p99 p999.
-PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+from disque_tx.spark.pipeline.lifecycle.rules import PERCENTILES, SPANS, WINDOW_COUNTED, names
+
 #: A percentile is off by no more than 1/10,000 of the rank.
 _ACCURACY: Final = 10_000
-SPANS: Final = ("wait_ms", "run_ms", "total_ms")
 KEY: Final = ["queue", "window"]
-#: Column → the kind of events that it counts.
-_COUNTED: Final = {
-    "added": ("added",),
-    "delivered": ("delivered",),
-    "acked": ("acked", "fast-acked"),
-    "nacked": ("nacked",),
-    "requeued": ("requeued",),
-    "expired": ("expired",),
-    "evicted": ("evicted",),
-}
 
 
 def windows(events: DataFrame, jobs: DataFrame, window_s: int) -> DataFrame:
@@ -36,7 +25,7 @@ def windows(events: DataFrame, jobs: DataFrame, window_s: int) -> DataFrame:
     ``jobs``: what :func:`disque_tx.spark.pipeline.lifecycle.jobs.jobs` makes of the same events.
     """
     found = _from_events(events, window_s).join(_from_jobs(jobs, window_s), KEY, "full")
-    counts = [*_COUNTED, "redelivered", "begun", "ended"]
+    counts = [*WINDOW_COUNTED, "redelivered", "begun", "ended"]
     found = found.fillna(0, counts)
     return found.select(
         *(*KEY, *counts),
@@ -78,7 +67,9 @@ def moments(jobs: DataFrame) -> DataFrame:
 
 def _from_events(events: DataFrame, window_s: int) -> DataFrame:
     """Counts of events, and percentiles of waiting and running times."""
-    counts = [fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in _COUNTED.items()]
+    counts = [
+        fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in WINDOW_COUNTED.items()
+    ]
     again = (fn.col("kind") == "delivered") & (
         fn.col("nacks") + fn.col("additional_deliveries") > 0
     )
@@ -118,12 +109,6 @@ def _rate(name: str, window_s: int) -> Column:
 def _percentiles(span: str) -> Column:
     ranks = fn.array(*map(fn.lit, PERCENTILES.values()))
     return fn.approx_percentile(span, ranks, _ACCURACY).alias(f"{span}_percentiles")
-
-
-def names(span: str) -> list[str]:
-    """The columns of the percentiles of a span."""
-    stem = span.removesuffix("_ms")
-    return [f"{stem}_{name}_ms" for name in PERCENTILES]
 
 
 def _unpacked(found: DataFrame, spans: list[str]) -> DataFrame:

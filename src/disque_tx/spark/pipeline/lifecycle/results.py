@@ -10,35 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import attrs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.findings import candidates, findings
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.lifecycle.made import (
+    RESULTS,
+    Made,
+    added_to,
+    check_origin,
+    contents,
+    noted,
+    origin,
+    settled_us,
+)
 from disque_tx.spark.pipeline.lifecycle.totals import SIGN, distributions, sums, totals
-from disque_tx.spark.pipeline.lifecycle.update import Update, settled_us
+from disque_tx.spark.pipeline.lifecycle.update import Update
 from disque_tx.spark.pipeline.outputs import Output
-from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded, added_since
+from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded
 from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.sessions import check_classic
 
-#: Tables below OUT, in the order in which they are made.
-RESULTS: Final = ("jobs", "queues", "distributions", "totals", "flow", "clocks", "findings")
 #: Of a table with fewer events, a run over all of them costs less than one over new ones.
 WHOLE_BELOW: Final = 1_000_000
-#: Results with other columns, or of other rules, are not brought up to date.
-_LAYOUT: Final = 1
-
-
-@attrs.frozen
-class Made:
-    """``paths``: table → where it is. ``how``: a sentence about what was read."""
-
-    paths: Mapping[str, str]
-    how: str
 
 
 def lifecycle(
@@ -55,17 +52,18 @@ def lifecycle(
     them from all events, and replace also those of another table or window. ``as_of``: the version
     or time of the table of events that they are made from.
 
-    :raises BadTable: when ``table`` is not a table, or has no such version. :raises OutputExists:
+    :raises RemoteSession: when the session is one of Spark Connect. :raises BadTable: when
+    ``table`` is not a table, or has no such version. :raises OutputExists:
     when ``into`` holds something else. :raises OutputOverlaps: when ``into`` is the table, in it,
     or around it. :raises Conflict: when another process published results at the same time.
     """
+    check_classic(spark, "lifecycle")
     events, target = EventTable(spark, table, as_of=as_of), resolved(into)
     check_apart(target, [events.root])
-    outputs = {part: Output(spark, f"{target}/{part}", f"lifecycle: {part}") for part in RESULTS}
-    origin = {"table": events.log.id, "window_s": window_s}
+    outputs = {part: Output(spark, f"{target}/{part}", contents(part)) for part in RESULTS}
     former = [output.notes for output in outputs.values()]
     if not whole:
-        _check_origin(outputs, former, origin)
+        check_origin(outputs, former, origin(events.log, window_s))
     try:
         if whole:
             raise NotOnlyAdded("that was asked for")
@@ -76,28 +74,10 @@ def lifecycle(
         horizon_us = _write(spark, events.events(), outputs, window_s)
         replaced = {}
         how = f"Computed from all events: {why}."
-    notes = {
-        **origin,
-        "layout": _LAYOUT,
-        "version": events.log.version,
-        "horizon_us": horizon_us,
-    }
+    notes = noted(events.log, window_s, horizon_us)
     for part, output in outputs.items():
         output.publish(replaced.get(part), notes)
     return Made({part: output.root for part, output in outputs.items()}, how)
-
-
-def _check_origin(
-    outputs: Mapping[str, Output], former: list[Mapping[str, Any]], origin: Mapping[str, Any]
-) -> None:
-    """:raises OutputExists: when there are results that were not made in the same way."""
-    for output, notes in zip(outputs.values(), former, strict=True):
-        if not output.is_made or (notes and origin.items() <= notes.items()):
-            continue
-        raise OutputExists(
-            f"{output.root} has results of another table, of another --window or of an earlier"
-            " version. Choose a new folder, or add --whole to replace them."
-        )
 
 
 def _since(events: EventTable, former: list[Mapping[str, Any]]) -> tuple[list[str], int]:
@@ -105,17 +85,10 @@ def _since(events: EventTable, former: list[Mapping[str, Any]]) -> tuple[list[st
 
     :raises NotOnlyAdded: when the results cannot be brought up to date.
     """
-    if not any(former):
-        raise NotOnlyAdded("there were no results")
-    first = former[0]
-    if any(notes != first for notes in former):
-        raise NotOnlyAdded("the last run ended before it had published all results")
-    if first["layout"] != _LAYOUT:
-        raise NotOnlyAdded("an earlier version of this program made the results")
-    added = added_since(events.log, first["version"])
+    added = added_to(events.log, former)
     if added and sum(file.rows for file in events.log.files()) < WHOLE_BELOW:
         raise NotOnlyAdded("there are few, so this is faster")
-    return added, first["horizon_us"]
+    return added, former[0]["horizon_us"]
 
 
 def _write(

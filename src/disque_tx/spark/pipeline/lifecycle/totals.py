@@ -13,12 +13,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.lifecycle.queues import PERCENTILES, SPANS, names
+from disque_tx.spark.pipeline.lifecycle.rules import DIGITS, ENDS, PERCENTILES, SPANS, names
 
 #: 1 for a job that is added to counts, -1 for one that is taken away.
 SIGN: Final = "sign"
-_ENDS: Final = ("acked", "dead", "moved", "deleted", "evicted", "expired", "refused", "lost")
-_DIGITS: Final = 3
 DISTRIBUTION_KEY: Final = ["queue", "measure", "value"]
 
 
@@ -27,7 +25,7 @@ def sums(jobs: DataFrame) -> DataFrame:
     what = {
         "jobs": fn.lit(1),
         "backlog": (fn.col("began_at").isNotNull() & fn.col("ended_at").isNull()).cast("int"),
-        **{name: (fn.col("outcome") == name).cast("int") for name in (*_ENDS, "pending")},
+        **{name: (fn.col("outcome") == name).cast("int") for name in (*ENDS, "pending")},
         **{name: fn.col(name) for name in ("deliveries", "nacks", "retries", "moves")},
         "redelivered_jobs": (fn.col("deliveries") > 1).cast("int"),
         "bytes": fn.col("size"),
@@ -58,7 +56,7 @@ def _measure(name: str, value: Column) -> Column:
 
 def _rounded(value: Column) -> Column:
     digits = fn.length(fn.abs(value).cast("string"))
-    unit = fn.pow(fn.lit(10), fn.greatest(digits - _DIGITS, fn.lit(0)))
+    unit = fn.pow(fn.lit(10), fn.greatest(digits - DIGITS, fn.lit(0)))
     return fn.round(value / unit) * unit
 
 

@@ -26,14 +26,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
-from disque_tx.spark.pipeline.lifecycle.findings import (
-    CANDIDATE,
-    CANDIDATES_MAX,
-    candidates,
-    findings,
-    worst,
-)
+from disque_tx.spark.pipeline.lifecycle.findings import candidates, findings, worst
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs, overdue_us
+from disque_tx.spark.pipeline.lifecycle.made import UP_TO_DATE, settled_us
+from disque_tx.spark.pipeline.lifecycle.rules import CANDIDATE, CANDIDATES_MAX
 from disque_tx.spark.pipeline.lifecycle.totals import (
     DISTRIBUTION_KEY,
     SIGN,
@@ -48,17 +44,10 @@ from disque_tx.spark.pipeline.tables.spans import Spans, to_replace
 from disque_tx.spark.pipeline.tables.table import EventTable, reading
 
 _HOUR_US: Final = 3_600_000_000
-#: How late most events are ingested. Rows that are older than this get files of their own.
-_SETTLED_US: Final = 24 * _HOUR_US
 _EVENT_KEY: Final = ["node", "boot", "seq"]
 _LIFE: Final = ("first_event_at", "last_event_at")
 #: What jobs are not made of, and what may be large.
 _UNUSED: Final = ("body", "body_sha256", "note", "client_id")
-
-
-def settled_us(horizon_us: int) -> int:
-    """Rows from before this time are not expected to change."""
-    return horizon_us - _SETTLED_US
 
 
 class Update:
@@ -91,7 +80,7 @@ class Update:
         """Write the new rows. Returns the horizon, and a sentence about what was read."""
         if not self._added:
             self.replaced = {part: [] for part in self._outputs}
-            return self._horizon_us, "Up to date: no event was added."
+            return self._horizon_us, UP_TO_DATE
         with self._kept:
             self._write()
         return self._horizon_us, (

@@ -15,9 +15,11 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import BadTable
 from disque_tx.spark.paths import resolved
-from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
-from disque_tx.spark.pipeline.lifecycle.results import RESULTS
-from disque_tx.spark.pipeline.tables.table import EventTable, Table, is_table
+from disque_tx.spark.pipeline.lifecycle.audit import audit
+from disque_tx.spark.pipeline.lifecycle.made import RESULTS
+from disque_tx.spark.pipeline.lifecycle.verdicts import Audit
+from disque_tx.spark.pipeline.tables.events import is_table
+from disque_tx.spark.pipeline.tables.table import EventTable, Table
 
 BUCKETS_MAX: Final = 60
 #: Steps of a scale of latencies, per power of ten, and at most: some 30 years.

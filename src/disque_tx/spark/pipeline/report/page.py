@@ -23,7 +23,7 @@ from disque_tx.spark.pipeline.report import plots
 from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {

@@ -23,6 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from disque_tx.spark.errors import BadTable, Conflict
+from disque_tx.spark.objectstore import options
 from disque_tx.spark.paths import exists
 
 #: How a table says that this pipeline made it; the rest is what it contains.
@@ -65,7 +66,11 @@ class DeltaLog:
     def __init__(self, root: str, as_of: int | str | None = None) -> None:
         self.root = root
         try:
-            self._table = DeltaTable(root, version=as_of if isinstance(as_of, int) else None)
+            self._table = DeltaTable(
+                root,
+                version=as_of if isinstance(as_of, int) else None,
+                storage_options=options(root),
+            )
             if isinstance(as_of, str):
                 self._table.load_as_version(_version_at(self._table, as_of))
         except TableNotFoundError as error:
@@ -76,7 +81,7 @@ class DeltaLog:
     @staticmethod
     def exists(root: str) -> bool:
         """Whether there is a Delta table."""
-        return exists(f"{root}/_delta_log") and DeltaTable.is_deltatable(root)
+        return exists(f"{root}/_delta_log") and DeltaTable.is_deltatable(root, options(root))
 
     @classmethod
     def create(
@@ -90,6 +95,7 @@ class DeltaLog:
             partition_by=list(partition_by),
             description=f"{MAKER}{what}",
             configuration=dict(_CONFIGURATION),
+            storage_options=options(root),
         )
         return cls(root)
 
@@ -241,17 +247,16 @@ class DeltaLog:
             after += done["numFilesAdded"]
         return before, after
 
-    def vacuum(self, keep_hours: int, every_file: bool = False) -> int:
-        """Remove files that left the table longer ago; returns how many. ``every_file``: also those
-        that were never committed and are older."""
-        return len(
-            self._table.vacuum(
-                keep_hours,
-                dry_run=False,
-                enforce_retention_duration=False,
-                full=every_file,
-                commit_properties=_properties({}, self.notes()),
-            )
+    def vacuum(self, keep_hours: int, every_file: bool = False) -> list[str]:
+        """Remove files that left the table longer ago; returns their paths below it, also of those
+        that were removed before. ``every_file``: also those that were never committed and are
+        older."""
+        return self._table.vacuum(
+            keep_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=every_file,
+            commit_properties=_properties({}, self.notes()),
         )
 
     def rows(self) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from time import time_ns
 from typing import Any, Final
 
+import attrs
 import pyarrow.parquet as pq
 
 from disque_tx.spark.paths import files_below, opened
@@ -15,9 +17,22 @@ from disque_tx.spark.pipeline.tables.deltalog import DataFile
 _STATISTIC_CHARACTERS_MAX: Final = 128
 
 
+@attrs.frozen
+class Staged:
+    """Files that were written to a ``folder`` of a table, and are not part of the table yet."""
+
+    folder: str
+    files: list[DataFile]
+
+    @property
+    def names(self) -> list[str]:
+        """Their paths below the table."""
+        return [file.path for file in self.files]
+
+
 def written(root: str, folder: str) -> list[DataFile]:
-    """The Parquet files that Spark wrote to a folder of the table at ``root``, and what their
-    footers say about them."""
+    """The Parquet files in a folder of the table at ``root``, and what their footers say about
+    them."""
     system, place = opened(root)
     found = []
     for name, info in files_below(f"{root}/{folder}"):
@@ -25,21 +40,26 @@ def written(root: str, folder: str) -> list[DataFile]:
             continue
         footer = pq.read_metadata(f"{place}/{folder}/{name}", filesystem=system)
         if footer.num_rows:
-            parts = (part.partition("=") for part in name.split("/")[:-1])
-            found.append(
-                DataFile(
-                    path=f"{folder}/{name}",
-                    size=info.size,
-                    modified_ms=info.mtime_ns // 1_000_000,
-                    rows=footer.num_rows,
-                    partition={key: value for key, _, value in parts},
-                    statistics=_statistics(footer),
-                )
-            )
+            at_ms = info.mtime_ns // 1_000_000
+            file = data_file(folder, name, info.size, footer.num_rows, footer_statistics(footer))
+            found.append(attrs.evolve(file, modified_ms=at_ms))
     return found
 
 
-def _statistics(footer: Any) -> str:
+def data_file(folder: str, name: str, size: int, rows: int, statistics: str) -> DataFile:
+    """A file that is written now. ``name``: below the folder, with the values of partitions."""
+    parts = (part.partition("=") for part in name.split("/")[:-1])
+    return DataFile(
+        path=f"{folder}/{name}",
+        size=size,
+        modified_ms=time_ns() // 1_000_000,
+        rows=rows,
+        partition={key: value for key, _, value in parts},
+        statistics=statistics,
+    )
+
+
+def footer_statistics(footer: Any) -> str:
     """Rows, and for each column the least and greatest value, so that readers leave out files."""
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
@@ -49,7 +69,11 @@ def _statistics(footer: Any) -> str:
         known = [group.statistics for group in groups]
         if "." in name or any(each is None or not each.has_min_max for each in known):
             continue
-        low, high = min(each.min for each in known), max(each.max for each in known)
+        try:
+            low, high = min(each.min for each in known), max(each.max for each in known)
+        except OverflowError:
+            # A time after the year 9999, which Python does not have.
+            continue
         if _is_statistic(low) and _is_statistic(high):
             least[name], greatest[name] = _plain(low), _plain(high)
     return json.dumps(
@@ -66,3 +90,9 @@ def _is_statistic(value: object) -> bool:
 def _plain(value: Any) -> Any:
     """Times of this pipeline are UTC."""
     return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value
+
+
+def discard(root: str, folder: str) -> None:
+    """Remove a folder of files that nobody committed."""
+    system, place = opened(root)
+    system.delete_dir(f"{place}/{folder}")

@@ -18,17 +18,12 @@ from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable
 from disque_tx.spark.paths import files_below, opened, resolved
+from disque_tx.spark.pipeline.tables.counting import counted_runs
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
+from disque_tx.spark.pipeline.tables.events import EVENTS, EventTableLog, event_schema, is_former
 from disque_tx.spark.pipeline.tables.footers import written
 from disque_tx.spark.pipeline.tables.runs import Runs
-from disque_tx.spark.pipeline.tables.table import (
-    EVENTS,
-    EventTable,
-    counted_runs,
-    event_schema,
-    is_former,
-    reading,
-)
+from disque_tx.spark.pipeline.tables.table import reading
 
 _CONVERT: Final = "convert"
 _VERSIONS: Final = (1, 2)
@@ -72,7 +67,7 @@ def convert(spark: SparkSession, path: str, remove: bool = False) -> Converted:
     former = _read(root)
     if not DeltaLog.exists(root):
         DeltaLog.create(root, event_schema(), EVENTS, ("dt",))
-    table = EventTable(spark, root)
+    table = EventTableLog(root)
     if table.log.last(_CONVERT) < 0:
         files = _footers(root, former)
         events = reading(spark, table.log.schema, root, [file.path for file in files])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from disque_tx.spark.errors import BadTable, Conflict
-from disque_tx.spark.paths import opened
+from disque_tx.spark.paths import make_folder, opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
-from disque_tx.spark.pipeline.tables.footers import written
+from disque_tx.spark.pipeline.tables.footers import Staged, data_file, footer_statistics
 
 #: Some 140 MB in memory: a set of texts, as a batch must not cost more the more jobs are known.
 WINDOW_JOBS: Final = 1_000_000
@@ -38,7 +38,7 @@ def _nothing(step: str) -> None:
 
 
 class JobTable:
-    """The table at ``root``, a resolved path; created with the first batch.
+    """The table at ``root``, a resolved path; created when it is opened, or with the first batch.
 
     ``window``: among how many of the last jobs one is recognised. ``step``: called with the name
     of each step of a batch when it is done: written, committed.
@@ -60,8 +60,8 @@ class JobTable:
         log = self._current()
         return -1 if log is None else log.last(app)
 
-    def add(self, folder: str, schema: pa.Schema, app: str | None = None, batch: int = 0) -> int:
-        """Add the files that were written to a folder of the table; returns how many jobs were new.
+    def add(self, staged: Staged, schema: pa.Schema, app: str | None = None, batch: int = 0) -> int:
+        """Add files that were written to a folder of the table; returns how many jobs were new.
         ``app``, ``batch``: whose batch it is, and its number; without, only the IDs count.
 
         :raises BadTable: when the rows have no IDs, or it is another kind of table.
@@ -69,7 +69,7 @@ class JobTable:
         """
         self.step("written")
         log = self._opened(schema)
-        files = written(self.root, folder)
+        folder, files = staged.folder, staged.files
         ids = {file.path: self._ids_of(file.path) for file in files}
         for attempt in range(_ATTEMPTS):
             if app is not None and log.last(app) >= batch:
@@ -100,6 +100,13 @@ class JobTable:
         """Remove what was written and is not part of the table."""
         system, place = opened(self.root)
         system.delete_dir(f"{place}/{folder}")
+
+    def open(self, schema: pa.Schema) -> None:
+        """Create the table, if there is none, and add the columns that it lacks.
+
+        :raises BadTable: when the rows have no IDs, or it is another kind of table.
+        """
+        self._opened(schema)
 
     def _opened(self, schema: pa.Schema) -> DeltaLog:
         if _ID not in schema.names:
@@ -170,7 +177,8 @@ def write(root: str, rows: pa.Table, folder: str) -> DataFile:
     """Write rows to a folder of a table, as one file more."""
     system, place = opened(root)
     name = f"part-{uuid4().hex}.parquet"
-    system.create_dir(f"{place}/{folder}", recursive=True)
+    make_folder(f"{root}/{folder}")
+    about: list[Any] = []
     # A dictionary of what is different in each row would cost time and save nothing.
     repeated = [column for column in rows.column_names if column not in _DIFFERENT]
     pq.write_table(
@@ -179,9 +187,10 @@ def write(root: str, rows: pa.Table, folder: str) -> DataFile:
         filesystem=system,
         compression="zstd",
         use_dictionary=repeated,
+        metadata_collector=about,
     )
-    (file,) = (file for file in written(root, folder) if file.path == f"{folder}/{name}")
-    return file
+    size = system.get_file_info(f"{place}/{folder}/{name}").size
+    return data_file(folder, name, size, rows.num_rows, footer_statistics(about[0]))
 
 
 def unfinished(root: str, beginning: str) -> list[str]:

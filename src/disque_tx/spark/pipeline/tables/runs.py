@@ -12,12 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
 
-#: The low bits of a number, its position in a block of 64.
-_BLOCK_BITS: Final = 6
-_BLOCK_MASK: Final = 63
 _NODE_CHARACTERS: Final = 8
 
 
@@ -125,32 +120,3 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
         else:
             found.append(run)
     return found
-
-
-def counted(events: DataFrame) -> DataFrame:
-    """The runs of events: ``node``, ``boot``, ``first``, ``last``. Numbers are counted as bits, 64
-    to a row, so that what is shuffled is small; only blocks with gaps are taken apart."""
-    bit = fn.expr(f"shiftleft(1L, CAST(seq & {_BLOCK_MASK} AS INT))")
-    blocks = events.groupBy("node", "boot", fn.shiftright("seq", _BLOCK_BITS).alias("block")).agg(
-        fn.bit_or(bit).alias("bits"), fn.min("seq").alias("first"), fn.max("seq").alias("last")
-    )
-    whole = fn.bit_count("bits") == fn.col("last") - fn.col("first") + 1
-    inside = fn.filter(
-        fn.sequence("first", "last"), lambda number: _has_bit(number.bitwiseAND(_BLOCK_MASK))
-    )
-    taken_apart = fn.when(whole, fn.array(fn.struct("first", "last"))).otherwise(
-        fn.transform(inside, lambda number: fn.struct(number.alias("first"), number.alias("last")))
-    )
-    pieces = blocks.select("node", "boot", fn.explode(taken_apart).alias("piece")).select(
-        "node", "boot", "piece.*"
-    )
-    ordered = Window.partitionBy("node", "boot").orderBy("first")
-    begins = fn.when(fn.col("first") == fn.lag("last").over(ordered) + 1, 0).otherwise(1)
-    numbered = pieces.withColumn("begins", begins).withColumn("run", fn.sum("begins").over(ordered))
-    return numbered.groupBy("node", "boot", "run").agg(
-        fn.min("first").alias("first"), fn.max("last").alias("last")
-    )
-
-
-def _has_bit(at: Any) -> Any:
-    return fn.getbit("bits", at) == 1

@@ -8,20 +8,18 @@ back. A file that left the table stays for those who read an earlier version, un
 
 from __future__ import annotations
 
-import time
+import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
 import attrs
-from pyarrow import fs
-from pyspark.sql import SparkSession
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.paths import files_below, opened
-from disque_tx.spark.pipeline.tables.deltalog import DataFile
-from disque_tx.spark.pipeline.tables.table import EventTable, is_former
+from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
+from disque_tx.spark.pipeline.tables.events import EventTableLog, is_former
 
 #: The application whose transactions are batches of events. Whoever adds or deletes some takes its
 #: next number, so that of two at the same time one fails.
@@ -32,6 +30,8 @@ KEPT_HOURS: Final = 168
 _SMALL_BYTES: Final = 32 << 20
 _FILES_MAX: Final = 16
 _ORDER: Final = "job_id"
+#: Of a file of the same folder, as Spark writes it on local disks.
+_CHECKSUM: Final = re.compile(r"((?:.*/)?)\.([^/]+)\.crc")
 
 
 @attrs.frozen
@@ -55,12 +55,12 @@ class Forgotten:
     left: list[str]
 
 
-def next_number(table: EventTable) -> int:
+def next_number(table: EventTableLog) -> int:
     """The number of the next transaction of :data:`INGEST`."""
     return table.log.last(INGEST) + 1
 
 
-def compact_if_due(table: EventTable) -> None:
+def compact_if_due(table: EventTableLog) -> None:
     """Merge the small files of days that have many; if another process writes at this time, the
     next ingest does it. Files that left the table a week ago are removed."""
     days = _small(table.log.files(), _FILES_MAX)
@@ -74,14 +74,14 @@ def compact_if_due(table: EventTable) -> None:
         table.log.vacuum(KEPT_HOURS)
 
 
-def optimize(spark: SparkSession, path: str, again: bool = False) -> Optimized:
+def optimize(path: str, again: bool = False) -> Optimized:
     """Merge small files, and sort the events of a day along a curve by job ID, so that the events
     of a job are in few files. ``again``: also days that have no two small files.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventTableLog(path)
     files = table.log.files()
     days = sorted({str(file.partition["dt"]) for file in files}) if again else _small(files, 2)
     merged, new = table.log.compact(days, _ORDER)
@@ -94,41 +94,48 @@ def _small(files: Iterable[DataFile], least: int) -> list[str]:
     return sorted(day for day, files_of_day in count.items() if files_of_day >= least)
 
 
-def vacuum(spark: SparkSession, path: str, keep_hours: int = KEPT_HOURS) -> int:
+def vacuum(path: str, keep_hours: int = KEPT_HOURS) -> int:
     """Remove files that left the table longer ago, and those of processes that were killed; returns
     how many. ``keep_hours``: longer than any ingest and any reader takes.
 
     :raises BadTable: when ``path`` is not a table of events.
     """
-    table = EventTable(spark, path)
+    table = EventTableLog(path)
     _check_converted(table)
     logs = [log for log in (table.log, table.rejected()) if log is not None]
-    return sum(log.vacuum(keep_hours, every_file=True) for log in logs)
+    return sum(_vacuumed(log, keep_hours) for log in logs)
 
 
-def expire(spark: SparkSession, path: str, before: date) -> int:
+def _vacuumed(log: DeltaLog, keep_hours: int) -> int:
+    """How many files with rows were removed; there are also checksums, and in an object store
+    objects for folders."""
+    before = {name for name, _ in files_below(log.root) if name.endswith(".parquet")}
+    return len(before.intersection(log.vacuum(keep_hours, every_file=True)))
+
+
+def expire(path: str, before: date) -> int:
     """Delete the events of all days before one; returns how many. No file is written again.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventTableLog(path)
     return table.log.delete(f"dt < DATE '{before:%Y-%m-%d}'", {INGEST: next_number(table)})
 
 
-def forget(spark: SparkSession, path: str, queue: str | None, job: str | None) -> Forgotten:
+def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
     """Delete the events of a queue, of a job, or of a job as far as it was in a queue, with all
     files that have them, also those of earlier versions: these can no longer be read.
 
     :raises BadTable: when ``path`` is not a table of events.
     :raises Conflict: when another process wrote to the table at the same time.
     """
-    table = EventTable(spark, path)
+    table = EventTableLog(path)
     _check_converted(table)
-    # From here on no ingest that runs already can commit, so all files that no commit names and
-    # that are older are of no use to anybody.
+    before = {name for name, _ in _events_files(table.root)}
+    # From here on no ingest that runs already can commit, so all files that are there before and
+    # that no commit names are of no use to anybody.
     table.log.commit([], {INGEST: next_number(table)}, table.log.notes())
-    begun_ns = time.time_ns()
     wanted = {"queue": queue, "job_id": job}
     condition = " AND ".join(
         f"{name} = {_quoted(value)}" for name, value in wanted.items() if value
@@ -137,27 +144,30 @@ def forget(spark: SparkSession, path: str, queue: str | None, job: str | None) -
     kept = {file.path for file in table.log.files()}
     removed, left = 0, []
     system, place = opened(table.root)
-    for name, info in _events_files(table.root):
-        if name in kept:
+    for name, about in _events_files(table.root):
+        if about in kept:
             continue
-        if (info.mtime_ns or 0) < begun_ns:
-            system.delete_file(f"{place}/{name}")
-            removed += 1
-        else:
-            left.append(name)
+        if about not in before:
+            left += [name] if name == about else []
+            continue
+        system.delete_file(f"{place}/{name}")
+        # What Spark keeps beside a file, to check it, has no event.
+        removed += name == about
     return Forgotten(events, removed, len(kept), left)
 
 
-def _events_files(root: str) -> list[tuple[str, fs.FileInfo]]:
-    """The files in the folder of a table, except its log and what is beside it."""
-    return [(name, info) for name, info in files_below(root) if not name.startswith("_")]
+def _events_files(root: str) -> list[tuple[str, str]]:
+    """The files in the folder of a table, except its log and what is beside it; each with the file
+    that it is about, which is another one for checksums."""
+    names = [name for name, _ in files_below(root) if not name.startswith("_")]
+    return [(name, _CHECKSUM.sub(r"\1\2", name)) for name in names]
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _check_converted(table: EventTable) -> None:
+def _check_converted(table: EventTableLog) -> None:
     if is_former(table.root):
         raise BadTable(
             f"{table.root} is still a table of an earlier version, too, which has the same files."

@@ -26,9 +26,11 @@ import pyarrow as pa
 from disque_tx.errors import DisqueError
 from disque_tx.spark.options import ReadOptions, read_options
 from disque_tx.spark.paths import resolved
-from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline import failures, wording
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.jobs import JobTable, write
 from disque_tx.spark.pipeline.transfer.target import connection, connection_options
+from disque_tx.spark.schema import arrow_schema, jobs_ddl
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import acknowledge
 from disque_tx.spark.source.offsets import Offset
@@ -49,11 +51,13 @@ class Drained:
 
 
 def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threading.Event) -> Drained:
-    """Store and acknowledge jobs until there are none, or with ``follow`` until ``stopped``.
+    """Store and acknowledge jobs until there are none, or with ``follow`` until ``stopped``. The
+    table is created before any job is fetched, so that none is if it cannot be.
 
     :raises CannotConnect: when no node can be reached.
     :raises Refused: when a node refuses to deliver.
     """
+    table.open(arrow_schema(jobs_ddl(details=False)))
     done = Drained()
     limit = Limit(_JOBS_MAX, options.bytes_max)
     empty = turn = 0
@@ -70,8 +74,8 @@ def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threadin
             table.step("fetched")
             folder = f"drain-{uuid4().hex}"
             rows = pa.Table.from_batches([delivered(jobs) for jobs in found.values()])
-            write(table.root, rows, folder)
-            new = table.add(folder, rows.schema)
+            staged = Staged(folder, [write(table.root, rows, folder)])
+            new = table.add(staged, rows.schema)
             ids = {node: [job.id for job in jobs] for node, jobs in found.items()}
             acknowledge(servers, Offset(turn, ids), strict=False)
             table.step("acknowledged")
@@ -98,8 +102,8 @@ def drain_command(
         wanted = {"disque.servers": servers, "subscribe": ",".join(queues), **connection(**words)}
         options = read_options(wanted, streaming=False)
         done = drain(options, JobTable(resolved(table)), follow, stopped)
-    except DisqueError as error:
-        raise click.ClickException(str(error)) from error
+    except (DisqueError, *failures.STORAGE) as error:
+        raise failures.in_words(error) from error
     click.echo(
         f"{wording.count(done.stored)} jobs were stored; {wording.count(done.again)} more were"
         " stored already."

@@ -16,7 +16,7 @@ from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.outputs import Output
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 EXPORTED: Final = "exported jobs"
 _DAMAGES_MAX: Final = 100

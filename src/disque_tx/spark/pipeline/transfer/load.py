@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType
 
-from disque_tx.spark.errors import BadColumn, NothingToRead
+from disque_tx.spark.errors import BadColumn, BadPath, NothingToRead
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import exists, for_spark, resolved
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.tables.table import Table, is_table
+from disque_tx.spark.pipeline.tables.events import is_table
+from disque_tx.spark.pipeline.tables.table import Table
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
     asking_options,
@@ -23,7 +25,7 @@ from disque_tx.spark.pipeline.transfer.target import (
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 DELTA: Final = "delta"
 FORMATS: Final = (DELTA, "parquet", "orc", "json")
@@ -59,7 +61,8 @@ def bodies(
     ``column``: what their bodies are. ``where``: a condition in SQL. ``form``: one of
     :data:`FORMATS`; by default ``delta`` if it is such a table, and ``parquet`` otherwise.
 
-    :raises NothingToRead: when there is no table.
+    :raises NothingToRead: when there is no table. :raises BadPath: when it is in an object store
+        and is not a Delta table.
     :raises BadColumn: when it has no such column, or one that is neither text nor binary.
     """
     root = resolved(table)
@@ -67,6 +70,8 @@ def bodies(
         raise NothingToRead(f"{table} does not exist. Use the folder of a table.")
     if form == DELTA or (form is None and is_table(root)):
         rows = Table(spark, root).rows()
+    elif is_in(root):
+        raise BadPath(f"{root} is not a Delta table, and no other files are read from S3.")
     else:
         rows = spark.read.format(form or "parquet").load(for_spark(root))
     _check(rows, table, column)

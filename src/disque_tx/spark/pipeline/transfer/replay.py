@@ -27,12 +27,14 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
+from disque_tx.spark.errors import BadPath, BadTable, NothingToRead, PipelineError
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import exists, for_spark, opened, resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.table import EVENTS, EventTable, Table, is_former, is_table
+from disque_tx.spark.pipeline.tables.events import EVENTS, is_former, is_table
+from disque_tx.spark.pipeline.tables.table import EventTable, Table
 from disque_tx.spark.pipeline.transfer.export import EXPORTED
 from disque_tx.spark.pipeline.transfer.target import (
     TransferTarget,
@@ -42,7 +44,7 @@ from disque_tx.spark.pipeline.transfer.target import (
 )
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 _DONE: Final = "run-"
 _OPEN: Final = "_open-"
@@ -57,11 +59,19 @@ class Unfinished(PipelineError):
 
 
 class Ledger:
-    """The ledger in a folder, which need not exist."""
+    """The ledger in a folder of a disk, which need not exist.
+
+    :raises BadPath: when it is in an object store.
+    """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self.root = resolved(path)
+        if is_in(self.root):
+            raise BadPath(
+                f"A ledger cannot lie in {self.root}: it records a replay by renaming a folder,"
+                " which an object store cannot. Name a folder on a disk with --ledger."
+            )
         self._system, self._place = opened(self.root)
 
     def known(self) -> DataFrame:
@@ -255,7 +265,7 @@ def replay_command(
     runner: PipelineRunner = context.obj
     with runner.spark() as spark:
         target = TransferTarget.from_options(**words)
-        ledger = Ledger(spark, path or f"{table}/_replayed")
+        ledger = Ledger(spark, path or f"{table.rstrip('/')}/_replayed")
         if not dry_run:
             ledger.decide_unfinished(unfinished)
         found = context.with_resource(chosen(spark, table, where, ledger, queue))

@@ -8,12 +8,14 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from disque_tx.spark.errors import BadOption
 from disque_tx.spark.foreach import disque_delta
+from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.transfer.target import connection, connection_options
 
 if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.runner import PipelineRunner
+    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
 
 #: In the folder of the table; programs that read Delta tables ignore it.
 _CHECKPOINT = "_checkpoint"
@@ -23,9 +25,17 @@ def started(
     spark: SparkSession, table: str, options: dict[str, str], follow: bool, every_s: float
 ) -> StreamingQuery:
     """Start the query. ``options``: of the source; without checkpointLocation, the checkpoint lies
-    in the folder of the table. ``follow``: not only the jobs that are queued now."""
-    inside = f"{for_spark(resolved(table))}/{_CHECKPOINT}"
-    options = {"checkpointLocation": inside, **options}
+    in the folder of the table. ``follow``: not only the jobs that are queued now.
+
+    :raises BadOption: when the table is in an object store, and there is no checkpointLocation.
+    """
+    root = resolved(table)
+    if is_in(root) and "checkpointLocation" not in options:
+        raise BadOption(
+            f"The state of a query into {root} cannot lie in there. Name a folder on a disk that"
+            " the next run has, too, with --checkpoint."
+        )
+    options = {"checkpointLocation": f"{for_spark(root)}/{_CHECKPOINT}", **options}
     writer = (
         spark.readStream.format("disque")
         .options(**options)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import click
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 
 from disque_tx.messages.limits import REPLICATE_RANGE, RETRY_RANGE
 from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.options import write_options
 from disque_tx.spark.pipeline import wording
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _SECONDS: Final = click.IntRange(*RETRY_RANGE)
 #: An error of the sink within the text of Spark's error.
@@ -64,6 +64,10 @@ class TransferTarget:
 
         :raises NotWritten: when they cannot be added, with the reason.
         """
+        # Not above: drain has the same options, and runs without Spark.
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
         options = self.all_options() | ({} if queue is None else {"queue": queue})
         try:
             jobs.write.format("disque").mode("append").options(**options).save()

@@ -26,7 +26,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.errors import JavaMissing
+from disque_tx.spark.errors import JavaMissing, RemoteSession
 
 _EVERYWHERE: Final[Mapping[str, str]] = {
     # Times of jobs and events are UTC.
@@ -67,6 +67,18 @@ def session(
     for key, value in settings(master, conf or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def check_classic(spark: object, what: str) -> None:
+    """``what``: needs a session in this process.
+
+    :raises RemoteSession: when it is one of Spark Connect.
+    """
+    if getattr(spark, "sparkContext", None) is None:
+        raise RemoteSession(
+            f"The session is remote (Spark Connect), and {what} needs a classic session. Make one"
+            " with disque_tx.spark.session(), on the cluster with its address as master."
+        )
 
 
 def settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-import attrs
 import click
 from py4j.protocol import Py4JJavaError
 from pyspark import StatusTracker
@@ -26,46 +25,31 @@ from rich.progress import (
 
 from disque_tx.errors import DisqueError
 from disque_tx.spark import session
+from disque_tx.spark.pipeline import failures
 
-#: What these queries need beyond Spark's own choice: few and large partitions are joined by
-#: Spark itself, and a sketch per queue fits into memory, for this many queues and windows.
-SETTINGS: Final[Mapping[str, str]] = {
-    "spark.sql.shuffle.partitions": "32",
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.skewJoin.enabled": "true",
-    "spark.sql.maxConcurrentOutputFileWriters": "64",
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
-    "spark.sql.session.timeZone": "UTC",
-}
 _PERIOD_S: Final = 0.2
 
 
-@attrs.frozen
-class PipelineRunner:
-    """Makes the session of a command. ``settings``: those of the user, which override
-    :data:`SETTINGS`."""
-
-    master: str | None
-    settings: Mapping[str, str]
-    progress: bool | None
-
-    @contextmanager
-    def spark(self) -> Iterator[SparkSession]:
-        """A session; errors in it become messages of a line or two."""
-        # For a condition with a misspelt column, it would print pages of plans.
-        PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-        try:
-            spark = session("disque-pipeline", self.master, {**SETTINGS, **self.settings})
-            console = Console(stderr=True)
-            with stages_shown(spark.sparkContext.statusTracker(), console, self.progress):
-                yield spark
-        except DisqueError as error:
-            raise click.ClickException(str(error)) from error
-        except PySparkException as error:
-            first = (error.getMessage() or str(error)).strip().partition("\n")[0]
-            raise click.ClickException(f"Spark failed: {first}") from error
-        except Py4JJavaError as error:
-            raise click.ClickException(f"Spark failed: {error.java_exception}") from error
+@contextmanager
+def running(
+    master: str | None, settings: Mapping[str, str], progress: bool | None
+) -> Iterator[SparkSession]:
+    """A session; errors in it become messages of a line or two. ``progress``: whether to show it;
+    ``None``: on a terminal."""
+    # For a condition with a misspelt column, it would print pages of plans.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    try:
+        spark = session("disque-pipeline", master, settings)
+        console = Console(stderr=True)
+        with stages_shown(spark.sparkContext.statusTracker(), console, progress):
+            yield spark
+    except (DisqueError, *failures.STORAGE) as error:
+        raise failures.in_words(error) from error
+    except PySparkException as error:
+        first = (error.getMessage() or str(error)).strip().partition("\n")[0]
+        raise click.ClickException(f"Spark failed: {first}") from error
+    except Py4JJavaError as error:
+        raise click.ClickException(f"Spark failed: {error.java_exception}") from error
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Engines of the pipeline, and which of them runs a command."""

@@ -1,0 +1,215 @@
+"""Files in an object store, read and written by the tasks of Spark with ``pyarrow``.
+
+Spark's own readers and writers need archives of Hadoop for that. Tasks that fail or are slow run
+again, and a store has no step that makes a folder of files visible at once. So each task reports
+the files that it wrote, and only those of the attempts that Spark counts are named to the driver,
+in one object that it reads and removes. Others are part of no table, and ``vacuum`` removes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, cast
+from uuid import uuid4
+
+import attrs
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from disque_tx.spark.paths import opened
+from disque_tx.spark.pipeline.tables.deltalog import DataFile
+from disque_tx.spark.pipeline.tables.footers import data_file, footer_statistics
+from disque_tx.spark.schema import batches
+
+_FORMAT: Final = "disque_stored"
+#: So many tasks read a table at most; more files share them.
+_TASKS_MAX: Final = 1_000
+_GROUP_ROWS: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
+#: Lines that are read as text: where they are from, and what they are.
+LINES: Final = "value STRING, file STRING"
+
+
+def read(spark: SparkSession, columns: StructType, root: str, names: Sequence[str]) -> DataFrame:
+    """The rows of Parquet files below ``root``, with these columns; null where a file has none."""
+    return _reading(spark, columns, [f"{root}/{name}" for name in names], "parquet")
+
+
+def lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The lines of files, which may be compressed, with the columns of :data:`LINES`."""
+    return _reading(spark, LINES, paths, "lines")
+
+
+def _reading(
+    spark: SparkSession, columns: StructType | str, paths: Sequence[str], kind: str
+) -> DataFrame:
+    spark.dataSource.register(StoredSource)
+    reader = spark.read.format(_FORMAT).schema(columns)
+    return reader.options(kind=kind, paths=json.dumps(list(paths))).load()
+
+
+def write(rows: DataFrame, root: str, folder: str, partition_by: Sequence[str]) -> list[DataFile]:
+    """Write rows as Parquet to a new folder below ``root``; returns the files."""
+    spark = rows.sparkSession
+    spark.dataSource.register(StoredSource)
+    named = json.dumps(list(partition_by))
+    writer = rows.write.format(_FORMAT).mode("append")
+    writer.options(root=root, folder=folder, partitions=named).save()
+    system, place = opened(f"{root}/{folder}/{_Writer.named}")
+    with system.open_input_stream(place) as stream:
+        found = json.loads(stream.readall())
+    system.delete_file(place)
+    return [DataFile(**each) for each in found]
+
+
+class StoredSource(DataSource):
+    """The format behind these functions; not for others, so it is registered when it is used."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the source in ``format``."""
+        return _FORMAT
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For ``spark.read``."""
+        given = dict(cast(Any, self.options))
+        kind = _Lines if given["kind"] == "lines" else _Parquet
+        return kind(json.loads(given["paths"]), to_arrow_schema(schema, timezone="UTC"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """For ``df.write``."""
+        given = dict(cast(Any, self.options))
+        columns = to_arrow_schema(schema, timezone="UTC")
+        partitions = [columns.field(name) for name in json.loads(given["partitions"])]
+        return _Writer(given["root"], given["folder"], columns, partitions)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, paths: list[str], schema: pa.Schema) -> None:
+        self._paths = paths
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A task per file, if there are not too many."""
+        tasks = min(len(self._paths), _TASKS_MAX)
+        return [InputPartition(self._paths[at::tasks]) for at in range(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of the files of a task."""
+        return chain.from_iterable(map(self._file, partition.value))
+
+    def _file(self, path: str) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+
+class _Parquet(_Reader):
+    def _file(self, path: str) -> Iterator[pa.RecordBatch]:
+        system, place = opened(path)
+        with pq.ParquetFile(place, filesystem=system) as file:
+            names = [name for name in self._schema.names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=names):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                missing = pa.nulls(len(batch))
+                arrays = [columns.get(each.name, missing).cast(each.type) for each in self._schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _Lines(_Reader):
+    def _file(self, path: str) -> Iterator[pa.RecordBatch]:
+        return batches(((line, path) for line in _lines(path)), self._schema)
+
+
+def _lines(path: str) -> Iterator[str]:
+    """As Spark splits a text, but for empty lines. The size of lines was checked before."""
+    system, place = opened(path)
+    compression = "zstd" if path.endswith(".zst") else None
+    end = b""
+    with system.open_input_stream(place, compression=compression) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            *whole, end = (end + piece).replace(b"\r", b"\n").split(b"\n")
+            for line in whole:
+                yield line.decode("utf-8", "replace")
+    if end:
+        yield end.decode("utf-8", "replace")
+
+
+@attrs.frozen
+class _Written(WriterCommitMessage):
+    """What a task wrote: :class:`DataFile` as dictionaries."""
+
+    files: list[dict[str, Any]]
+
+
+class _Writer(DataSourceArrowWriter):
+    #: The object with the names of all files that count.
+    named: Final = "_written.json"
+
+    def __init__(
+        self, root: str, folder: str, columns: pa.Schema, partitions: list[pa.Field]
+    ) -> None:
+        self._root = root
+        self._folder = folder
+        self._columns = columns
+        self._partitions = partitions
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
+        """Write the rows of a task."""
+        system, place = opened(f"{self._root}/{self._folder}")
+        found: list[dict[str, Any]] = []
+
+        def add(file: Any) -> None:
+            name = file.path[len(place) :].lstrip("/")
+            rows, statistics = file.metadata.num_rows, footer_statistics(file.metadata)
+            found.append(
+                attrs.asdict(data_file(self._folder, name, int(file.size), rows, statistics))
+            )
+
+        parquet = pads.ParquetFileFormat()
+        pads.write_dataset(
+            (_utc(batch, self._columns) for batch in iterator),
+            place,
+            schema=self._columns,
+            filesystem=system,
+            format=parquet,
+            file_options=parquet.make_write_options(compression="zstd"),
+            partitioning=pads.partitioning(pa.schema(self._partitions), flavor="hive"),
+            basename_template=f"part-{uuid4().hex}-{{i}}.parquet",
+            min_rows_per_group=_GROUP_ROWS,
+            max_rows_per_group=2 * _GROUP_ROWS,
+            existing_data_behavior="overwrite_or_ignore",
+            create_dir=False,
+            file_visitor=add,
+        )
+        return _Written([file for file in found if file["rows"]])
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Name the files of all tasks."""
+        files = [file for each in messages if isinstance(each, _Written) for file in each.files]
+        self._name(files)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """The files are part of no table."""
+
+    def _name(self, files: list[dict[str, Any]]) -> None:
+        system, place = opened(f"{self._root}/{self._folder}/{self.named}")
+        with system.open_output_stream(place) as stream:
+            stream.write(json.dumps(files).encode())
+
+
+def _utc(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same times, whatever the time zone of the session."""
+    arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
