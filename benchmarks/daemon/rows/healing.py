@@ -68,7 +68,7 @@ def _lose(
     # Where copies were confirmed late while the nodes were filled, some were made again before.
     before = _made(cluster)
     began_s = time.monotonic()
-    # The lost node had a copy of three jobs in four; until then the others may not know that it is lost.
+    # The lost node had three jobs in four; the others may not know at once that it is lost.
     while _made(cluster) - before < bench.backlog // 2 or _lacking(cluster):
         work()
         if time.monotonic() - began_s > _PATIENCE_S:

@@ -7,8 +7,8 @@ from disque_tx.core import recovery
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_ANY, FLUSH_LOADED, FLUSH_QUEUED
 from disque_tx.core.counting.listing import ListRequest
-from disque_tx.core.counting.orders import BY_NAME, BY_QUEUED
 from disque_tx.core.counting.questions import PROCESSES
+from disque_tx.core.counting.rankings import BY_NAME, BY_QUEUED
 from disque_tx.messages.bus import Gossip, QueryMessage, QueueSignal
 from disque_tx.messages.bustypes import (
     CAN_LOADED,

@@ -6,8 +6,8 @@ from random import Random
 
 from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.counting.listing import ListRequest
-from disque_tx.core.counting.orders import BY_OLDEST, BY_QUEUED
 from disque_tx.core.counting.questions import HERE
+from disque_tx.core.counting.rankings import BY_OLDEST, BY_QUEUED
 from tests.core.bench import NodeCase
 
 _MANY = 4_000

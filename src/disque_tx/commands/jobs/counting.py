@@ -13,8 +13,8 @@ from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.flushing import FLUSH_QUEUED, FLUSH_STATES
 from disque_tx.core.counting.listing import ListRequest
-from disque_tx.core.counting.orders import BY_QUEUED, SORTS
 from disque_tx.core.counting.questions import EVERYWHERE, HERE, PROCESSES
+from disque_tx.core.counting.rankings import BY_QUEUED, SORTS
 from disque_tx.core.counting.requests import ROWS_MAX
 from disque_tx.core.counting.wordreplies import write_reply
 from disque_tx.errors import CommandError, syntax_error

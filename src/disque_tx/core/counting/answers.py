@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.counting.counts import NUMBERS, QueueNumbers, number_of, rows_of
 from disque_tx.core.counting.listing import ListRequest
-from disque_tx.core.counting.orders import BY_NAME, key_of
+from disque_tx.core.counting.rankings import BY_NAME, key_of
 from disque_tx.messages.records import ReplySink
 
 _RATES: Final = (7, 8)

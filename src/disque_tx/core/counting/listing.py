@@ -14,8 +14,15 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.counting.counts import QueueCounter
-from disque_tx.core.counting.orders import BY_OLDEST, BY_QUEUED, FirstRows, Key, order_of
-from disque_tx.core.counting.rankings import Rankings
+from disque_tx.core.counting.rankings import (
+    BY_OLDEST,
+    BY_QUEUED,
+    BY_RATE,
+    FirstRows,
+    Key,
+    Rankings,
+    order_of,
+)
 from disque_tx.core.counting.task import ResultReceiver, ResultTask
 from disque_tx.core.queues.queues import Queue
 from disque_tx.core.state.state import State
@@ -122,7 +129,7 @@ class QueueListing(ResultTask):
         return 1 if self._glob is None else self._glob.price(len(name))
 
     def _consider(self, name: bytes, queue: Queue | None) -> None:
-        order = order_of(self._request.sort, queue, self._turn.now_ms)
+        order = self._order(queue)
         if not self._found.takes(order, name):
             return
         request = self._request
@@ -132,6 +139,15 @@ class QueueListing(ResultTask):
         key = (int(order), name)
         if request.after is None or key > request.after:
             self._found.add(key)
+
+    def _order(self, queue: Queue | None) -> i64:
+        """Where the queue stands, smallest first."""
+        if self._request.sort != BY_RATE:
+            return order_of(self._request.sort, queue)
+        if queue is None:
+            return 0
+        in_milli, out_milli = queue.milli_per_s(self._turn.now_ms)
+        return -(in_milli + out_milli)
 
     def _finish(self) -> None:
         self._end_ranking(True)

@@ -41,9 +41,8 @@ from disque_tx.core.counting.dialects import narrowed, understood
 from disque_tx.core.counting.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.counting.gathering import AnswerGathering
 from disque_tx.core.counting.listing import ListRequest, QueueListing, page_of
-from disque_tx.core.counting.orders import SORTS
 from disque_tx.core.counting.questions import ELSEWHERE, HERE, TIME, Questions
-from disque_tx.core.counting.rankings import Rankings
+from disque_tx.core.counting.rankings import SORTS, Rankings
 from disque_tx.core.counting.task import Asker, Performer, ResultReceiver
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.state.state import State
