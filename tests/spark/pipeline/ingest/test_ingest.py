@@ -117,6 +117,16 @@ class IngestTests(PipelineCase):
         (row,) = self.read(self.table).selectExpr("dt", "unix_seconds(time) AS at").collect()
         self.assertEqual(("2026-11-20", 1_795_201_200), (row.dt.isoformat(), row.at))
 
+    def test_first_and_last_days(self) -> None:
+        """The last moment that a time can have is in its day, and so is one before 1970: a file
+        with such an event is ingested like any other."""
+        node = busy_node()
+        node.events[0]["time"] = "9999-12-31T23:59:59.999999Z"
+        node.events[1]["time"] = "1969-12-31T23:59:59.999999Z"
+        self.add(write(self.folder / "x.jsonl", node.events))
+        days = {file.partition["dt"] for file in DeltaLog(self.table).files()}
+        self.assertEqual({"1969-12-31", "2026-11-20", "9999-12-31"}, days)
+
     def test_repeated(self) -> None:
         """The same folders can be ingested every hour: only new files are read."""
         one, two = busy_node("a"), busy_node("b")
@@ -188,6 +198,17 @@ class IngestTests(PipelineCase):
         self.assertEqual(["foreign", "torn", "torn", "torn"], [reason for reason, _, _ in rows])
         self.assertIn(("torn", '{"specversion":"1.', path.name), rows)
         self.assert_each_once(node.events)
+
+    def test_enormous_numbers(self) -> None:
+        """A number that no node writes makes a line no event: with it in the table, sums would
+        overflow, and every analysis end with an error."""
+        node, other = busy_node(), Node("b")
+        for name, value in (("ttl_s", 9 * 10**18), ("messaging.message.body.size", -(2**62))):
+            other.log(0, "added", job_id(1, "b"))[name] = value
+        other.log(0, "added", job_id(2, "b"))["ttl_s"] = 2**40
+        report = self.add(write(self.folder / "x.jsonl", [*node.events, *other.events]))
+        self.assertEqual((81, 2), (report.new, report.rejected))
+        self.assertEqual(["foreign"] * 2, [reason for reason, _, _ in self.rejected()])
 
     def test_joined_lines(self) -> None:
         """Of two objects on a line both count, as after a newline that was lost, and a queue whose

@@ -13,6 +13,13 @@ NUMBER: Final = "^[0-9]{1,18}[.][0-9]{1,18}$"
 TYPE: Final = "^disque[.][a-z][a-z0-9-]*[.][a-z][a-z0-9-]*$"
 #: Between two objects on a line. In a text the quotation mark would end it, and no colon follow.
 JOINT: Final = r'(?<=\})[ \t]*(?=\{[ \t]*"[^"\\]*"[ \t]*:)'
+#: Fields with numbers, and the greatest one that is taken. No node writes greater ones; their sums
+#: would overflow, so that one such line would end every analysis of the table.
+NUMBERS: Final = (
+    *("messaging.message.body.size", "nacks", "additional_deliveries", "wait_ms", "run_ms"),
+    *("retry_s", "ttl_s", "delay_s", "replicate", "copies", "backoff_ms", "occurrence_s", "jobs"),
+)
+NUMBER_MAX: Final = 1 << 40
 RENAMED: Final = {
     "subject": "job_id",
     "messaging.destination.name": "queue",

@@ -14,7 +14,16 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.paths import for_spark
-from disque_tx.spark.pipeline.ingest.fields import JOINT, NODE, NUMBER, RENAMED, SAME, TYPE
+from disque_tx.spark.pipeline.ingest.fields import (
+    JOINT,
+    NODE,
+    NUMBER,
+    NUMBER_MAX,
+    NUMBERS,
+    RENAMED,
+    SAME,
+    TYPE,
+)
 from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.table import DAY
 from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL
@@ -58,6 +67,8 @@ def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 def is_event() -> Column:
     """Whether a parsed line is an event of a node."""
+    numbers = [fn.col(f"`{name}`") for name in NUMBERS]
+    usual = (fn.greatest(*numbers) <= NUMBER_MAX) & (fn.least(*numbers) >= -NUMBER_MAX)
     answer = (
         fn.col(CORRUPT_COLUMN).isNull()
         & (fn.col("specversion") == "1.0")
@@ -65,6 +76,7 @@ def is_event() -> Column:
         & fn.col("time").isNotNull()
         & fn.col("source").rlike(NODE)
         & fn.col("id").rlike(NUMBER)
+        & fn.coalesce(usual, fn.lit(True))
         & (~fn.col("type").startswith("disque.job.") | fn.col("subject").isNotNull())
     )
     return fn.coalesce(answer, fn.lit(False))

@@ -19,7 +19,7 @@ import pyarrow.json
 from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.files.lines import complete
 from disque_tx.spark.paths import opened
-from disque_tx.spark.pipeline.ingest.fields import JOINT, NODE, NUMBER, TYPE
+from disque_tx.spark.pipeline.ingest.fields import JOINT, NODE, NUMBER, NUMBER_MAX, NUMBERS, TYPE
 from disque_tx.spark.schema import EVENTS_DDL, arrow_schema
 
 SCHEMA: Final = arrow_schema(EVENTS_DDL)
@@ -121,12 +121,18 @@ def _sorted(lines: list[bytes], objects: pa.Table) -> LogLines:
 
 def _are_events(objects: pa.Table) -> pa.ChunkedArray:
     """For each row, whether it is an event of a node."""
+    numbers = [objects[name] for name in NUMBERS]
+    usual = pc.and_(
+        pc.less_equal(pc.max_element_wise(*numbers), NUMBER_MAX),
+        pc.greater_equal(pc.min_element_wise(*numbers), -NUMBER_MAX),
+    )
     conditions: Iterable[pa.ChunkedArray] = (
         pc.equal(objects["specversion"], "1.0"),
         pc.match_substring_regex(objects["type"], TYPE),
         pc.is_valid(objects["time"]),
         pc.match_substring_regex(objects["source"], NODE),
         pc.match_substring_regex(objects["id"], NUMBER),
+        pc.fill_null(usual, True),
         pc.or_(
             pc.invert(pc.starts_with(objects["type"], _ABOUT_JOBS)), pc.is_valid(objects["subject"])
         ),

@@ -35,7 +35,10 @@ from disque_tx.spark.pipeline.tables.footers import Staged, written
 from disque_tx.spark.pipeline.tables.runs import Runs
 
 #: The day of an event, whatever the time zone of the session.
-DAY: Final = "date_from_unix_date(CAST(floor(unix_micros(time) / 86400000000) AS INT))"
+DAY: Final = (
+    "date_from_unix_date(CAST((unix_micros(time) - pmod(unix_micros(time), 86400000000L))"
+    " DIV 86400000000L AS INT))"
+)
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 #: Spark itself looks for patterns in names, and for values of columns in the names of folders.
 _AS_NAMED: Final = {"__globPaths__": "false", "recursiveFileLookup": "true"}
