@@ -99,7 +99,7 @@ def _printing(application: _Application) -> _Application:
 
 def main(port: str) -> None:
     """Serve until killed."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import run_simple
 
     application = DomainDispatcherApplication(create_backend_app)
