@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.sim.machines.copies import (
     hosts_of_jobs,
+    jobs_believed_of_originals,
     jobs_held_by_ours,
     jobs_lacking_copies,
 )
@@ -49,7 +50,7 @@ class CopiesMadeAgain(_EachSecond):
 
     Excused are jobs that were never acknowledged to their producer: they were withdrawn, perhaps
     not at all nodes that had a copy; and beside originals, which make no copies, the jobs that only
-    these have.
+    these have, and those that ours believe they have.
     """
 
     def __init__(self) -> None:
@@ -65,6 +66,7 @@ class CopiesMadeAgain(_EachSecond):
         found = jobs_lacking_copies(run.machines)
         if run.workload.mixed:
             found &= jobs_held_by_ours(run.machines)
+            found -= jobs_believed_of_originals(run.machines)
         lacking = {job_id for job_id in found if not _withdrawn(run, job_id)}
         for job_id in list(self._since):
             if job_id not in lacking:

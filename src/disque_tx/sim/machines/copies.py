@@ -38,6 +38,22 @@ def jobs_held_by_ours(machines: list[Machine]) -> set[bytes]:
     return {job.id for _, job in _copies(ours)}
 
 
+def jobs_believed_of_originals(machines: list[Machine]) -> set[bytes]:
+    """IDs of the jobs of which a node of ours takes an original for a holder that has none. An
+    original that was asked for a copy and did not confirm it cannot be asked whether it has it."""
+    originals = {
+        machine.process.node.id: machine.process.node.jobs
+        for machine in machines
+        if machine.process is not None and not machine.settings.features
+    }
+    ours = [machine for machine in machines if machine.settings.features]
+    return {
+        job.id
+        for _, job in _copies(ours)
+        if any(originals[node].get(job.id) is None for node in job.nodes if node in originals)
+    }
+
+
 def hosts_of_jobs(machines: list[Machine]) -> dict[bytes, set[bytes]]:
     """The hosts of the nodes that have copies of a job, for jobs with REPLICATE 2 or more that are
     to be delivered again."""
