@@ -10,7 +10,7 @@ from disque_tx.sim.machines.copies import (
     jobs_held_by_ours,
     jobs_lacking_copies,
 )
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import Checker, WatchingChecker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.stage import Stage
@@ -26,23 +26,14 @@ _MADE_PER_LOST: Final = 1.1
 _MADE_MORE: Final = 5
 
 
-class _EachSecond(Checker):
-    """Looks at the cluster once a second, in runs in which nodes are lost, and it is defined who
-    makes copies then: nodes of ours, if there are no others or others as originals are."""
+class _EachSecond(WatchingChecker):
+    """Looks in runs in which nodes are lost, and it is defined who makes copies then: nodes of
+    ours, if there are no others or others as originals are."""
 
-    def watch(self, run: Stage) -> None:
-        """Begin."""
-        if run.workload.losses and (run.shape.bulk == "all" or run.workload.mixed):
-            run.world.at(_LOOK_US, lambda: self._next(run))
+    period_us = _LOOK_US
 
-    def _next(self, run: Stage) -> None:
-        self.look(run)
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._next(run))
-
-    def look(self, run: Stage) -> None:
-        """A second has passed."""
-        raise NotImplementedError
+    def concerns(self, run: Stage) -> bool:
+        return run.workload.losses and (run.shape.bulk == "all" or run.workload.mixed)
 
 
 class CopiesMadeAgain(_EachSecond):

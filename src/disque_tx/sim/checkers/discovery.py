@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.nodes.discovery import ADDRESSES_MAX, TRIES_MAX
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import WatchingChecker
 from disque_tx.sim.stage.naming import INTERVAL_MS
 
 if TYPE_CHECKING:
@@ -22,25 +22,16 @@ _JOINED_US: Final = 3 * INTERVAL_MS * 1_002
 _CUTTING: Final = "parted"
 
 
-class _EachLook(Checker):
-    """Looks at the cluster again and again, in runs in which nodes find each other by a name."""
+class _EachLook(WatchingChecker):
+    """Looks in runs in which nodes find each other by a name."""
+
+    period_us = _LOOK_US
 
     def __init__(self) -> None:
         self._breaches: list[str] = []
 
-    def watch(self, run: Stage) -> None:
-        """Begin."""
-        if run.workload.named:
-            run.world.at(_LOOK_US, lambda: self._next(run))
-
-    def _next(self, run: Stage) -> None:
-        self.look(run)
-        if not run.over:
-            run.world.at(_LOOK_US, lambda: self._next(run))
-
-    def look(self, run: Stage) -> None:
-        """Some time has passed."""
-        raise NotImplementedError
+    def concerns(self, run: Stage) -> bool:
+        return run.workload.named
 
     def judge(self, run: Stage) -> list[str]:
         """What was wrong, the first few."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from disque_tx.sim.stage.stage import Stage
 
 
@@ -14,4 +16,28 @@ class Checker:
 
     def judge(self, run: Stage) -> list[str]:
         """The run is over: every breach, in one sentence each."""
+        raise NotImplementedError
+
+
+class WatchingChecker(Checker):
+    """Looks at the cluster again and again, every ``period_us``, in runs that :meth:`concerns`."""
+
+    period_us: ClassVar[int]
+
+    def watch(self, run: Stage) -> None:
+        """Begin."""
+        if self.concerns(run):
+            run.world.at(self.period_us, lambda: self._next(run))
+
+    def _next(self, run: Stage) -> None:
+        self.look(run)
+        if not run.over:
+            run.world.at(self.period_us, lambda: self._next(run))
+
+    def concerns(self, run: Stage) -> bool:
+        """Whether the promise is given in such a run."""
+        raise NotImplementedError
+
+    def look(self, run: Stage) -> None:
+        """Some time has passed."""
         raise NotImplementedError
