@@ -29,7 +29,7 @@
 #   make types                mypy --strict: 20 s
 #   make docs                 the links of the documentation: 1 s
 #   make unit                 unit tests on the plain package: 3 min
-#   make mutants              planted defects, which the simulator must find: 4 min
+#   make mutants              planted defects, which the simulator must find: 3 min
 #   make acceptance           real processes, the daemon's: 1 min
 #   make sim-some             65 simulated clusters: 1.5 min
 #   make unit-compiled        unit tests on the compiled package: 1 min

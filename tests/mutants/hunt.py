@@ -36,9 +36,11 @@ _FAULTS_S: Final = 10
 #: Where a node has to be away, or its clock wrong, for long enough that the others notice.
 _FAULTS_AWAY_S: Final = 30
 _PACE_MS_MIN: Final = 200
-#: Long enough for every correct run, unless holders are gone for good.
+#: Long enough for every correct run; more where nodes find each other by a name, and where holders
+#: are gone for good.
 _DRAIN_S: Final = 120
-_DRAIN_LOST_S: Final = 1_500
+_DRAIN_NAMED_S: Final = 300
+_DRAIN_LOST_S: Final = 950
 
 
 def small(seed: int, task: Pair | None = None) -> Shape:
@@ -83,13 +85,21 @@ def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
 def _drain_s(shape: Shape) -> int:
     """How long a run may take until nothing is left to be done."""
     chosen = workload_called(shape.workload)
-    gone = chosen.losses or chosen.evacuates or chosen.named
-    return _DRAIN_LOST_S if gone else _DRAIN_S
+    if chosen.losses or chosen.evacuates:
+        return _DRAIN_LOST_S
+    return _DRAIN_NAMED_S if chosen.named else _DRAIN_S
 
 
 def caught(mutant: Mutant, seed: int) -> str:
     """The first violation in the run with the defect, if the run without it is clean; otherwise
-    empty. ``TypeError`` if the planted code does not fit the place where it is planted any more."""
+    empty."""
+    breach = found(mutant, seed)
+    return breach if breach and not healthy(seed, mutant.task) else ""
+
+
+def found(mutant: Mutant, seed: int) -> str:
+    """The first violation in the run with the defect; otherwise empty. ``TypeError`` if the planted
+    code does not fit the place where it is planted any more."""
     with mutant.planted():
         shape = small(seed, mutant.task)
         run = checked_run(seed, shape)
@@ -99,7 +109,7 @@ def caught(mutant: Mutant, seed: int) -> str:
             raise TypeError(f"{mutant.name}: {failure}")
     if mutant.checker:
         breaches = run.verdicts[mutant.checker]
-    return breaches[0] if breaches and not healthy(seed, mutant.task) else ""
+    return breaches[0] if breaches else ""
 
 
 def read_table() -> dict[str, int]:
@@ -122,19 +132,19 @@ def main() -> int:
     """Hunt for all defects, or for those named."""
     most = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS_MAX
     names = sys.argv[2:] or [mutant.name for mutant in MUTANTS]
-    found = read_table() if TABLE.exists() else {}
+    table = read_table() if TABLE.exists() else {}
     for mutant in MUTANTS:
         if mutant.name not in names:
             continue
-        known = [seed for seed in dict.fromkeys(found.values()) if seed <= most]
+        known = [seed for seed in dict.fromkeys(table.values()) if seed <= most]
         seed, breach = hunt(mutant, list(dict.fromkeys([*known, *range(1, most + 1)])))
         print(f"{mutant.name:<20} {seed or 'NOT FOUND':>9}  {breach.splitlines()[:1]}", flush=True)
-        found.pop(mutant.name, None)
+        table.pop(mutant.name, None)
         if seed:
-            found[mutant.name] = seed
-        lines = [f"{m.name:<20} {found[m.name]}\n" for m in MUTANTS if m.name in found]
+            table[mutant.name] = seed
+        lines = [f"{m.name:<20} {table[m.name]}\n" for m in MUTANTS if m.name in table]
         TABLE.write_text(_HEAD + "".join(lines))
-    return 0 if len(found) == len(MUTANTS) else 1
+    return 0 if len(table) == len(MUTANTS) else 1
 
 
 def fix_hashes(module: str) -> None:

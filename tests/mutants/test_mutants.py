@@ -7,12 +7,16 @@ tests run on the package in ``src``.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
+from disque_tx.sim.stage.shape import Pair
 from tests.mutants import hunt
 from tests.mutants.defects import MUTANTS, Mutant
-from tests.mutants.hunt import SEEDS_MAX, caught, healthy, read_table, small
+from tests.mutants.hunt import SEEDS_MAX, caught, found, healthy, read_table, small
 
 
 class MutantTests(SynchronousTestCase):
@@ -38,20 +42,6 @@ class MutantTests(SynchronousTestCase):
         wanted |= {"TotalsMatch", "PasswordRequired", "HostsDiffer"}
         self.assertLessEqual(wanted, planted)
 
-    def test_found(self) -> None:
-        """A checker that stopped working would let its defect pass."""
-        table = read_table()
-        blind = [m for m in MUTANTS if m.name in table and not caught(m, table[m.name])]
-        self.assertEqual(
-            [], [f"{m.name} ({m.what}): seed {table[m.name]}" for m in blind], _advice(blind)
-        )
-
-    def test_sound(self) -> None:
-        """Without a defect the same runs are clean, so the violation was caused by the defect."""
-        table = read_table()
-        for seed, task in sorted({(table[m.name], m.task) for m in MUTANTS}, key=repr):
-            self.assertEqual((), healthy(seed, task), f"seed {seed}, {small(seed, task)}")
-
     def test_failing_seed_finds_nothing(self) -> None:
         """A seed that fails without a defect proves nothing and does not count."""
         mutant = next(m for m in MUTANTS if m.name == "short-body")
@@ -60,10 +50,49 @@ class MutantTests(SynchronousTestCase):
         self.assertEqual("", caught(mutant, seed))
 
 
-def _advice(blind: list[Mutant]) -> str:
-    names = " ".join(mutant.name for mutant in blind)
+class SoundTests(SynchronousTestCase):
+    """The runs of all seeds without a defect: they are clean, so that a violation in the run with a
+    defect was caused by it."""
+
+    def run_clean(self, seed: int, task: Pair | None) -> None:
+        """The simulator finds nothing."""
+        self.assertEqual((), healthy(seed, task), f"seed {seed}, {small(seed, task)}")
+
+
+class FoundTests(SynchronousTestCase):
+    """The runs with a defect. A checker that stopped working would let its defect pass."""
+
+    def find(self, mutant: Mutant) -> None:
+        """The simulator reports a broken promise."""
+        seed = read_table()[mutant.name]
+        self.assertTrue(found(mutant, seed), f"{mutant.what}: seed {seed}\n{_advice(mutant)}")
+
+
+def _name(*words: object) -> str:
+    return "test_" + re.sub(r"\W+", "_", "_".join(map(str, words))).strip("_")
+
+
+def _add_tests() -> None:
+    """A test for each defect and for each run without one, so that they run beside each other."""
+    table = read_table()
+    for mutant in MUTANTS:
+        setattr(FoundTests, _name(mutant.name), _calling(FoundTests.find, mutant))
+        seed, task = table.get(mutant.name, 1), mutant.task
+        name = _name(*(task or ("any",)), seed)
+        setattr(SoundTests, name, _calling(SoundTests.run_clean, seed, task))
+
+
+def _calling(method: Callable[..., None], *args: object) -> Callable[[SynchronousTestCase], None]:
+    # Trial takes functions for tests, not every callable.
+    return lambda test: method(test, *args)
+
+
+def _advice(mutant: Mutant) -> str:
     return (
-        "These seeds do not find these defects any more. If a change of the product led the seeds"
-        f" elsewhere, look for new ones: python -m tests.mutants.hunt {SEEDS_MAX} {names} (it"
-        " writes tests/mutants/caught.txt). If none is found, a checker has become blind."
+        "This seed does not find this defect any more. If a change of the product led the seed"
+        f" elsewhere, look for a new one: python -m tests.mutants.hunt {SEEDS_MAX} {mutant.name}"
+        " (it writes tests/mutants/caught.txt). If none is found, a checker has become blind."
     )
+
+
+_add_tests()

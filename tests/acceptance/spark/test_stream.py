@@ -133,7 +133,7 @@ class StreamSourceTests(SparkTestCase):
             client = self.client(daemon)
             daemon.client().call("QPOLICY", "SET", "q", "max-deliveries", "1")
             for body in ('{"task":"pay","kwargs":{"order":7}}', "no call"):
-                client.add_job("q", body, retry_s=1)
+                client.add_job("q", body, retry_s=60)
             place, servers = str(folder / "checkpoint"), address(daemon)
 
             def store(
