@@ -25,6 +25,7 @@ from disque_tx.protocols.http.api.jobs.scanning import scanning_routes
 from disque_tx.protocols.http.api.jobs.searching import searching_routes
 from disque_tx.protocols.http.api.jobs.waiting import wait_routes
 from disque_tx.protocols.http.api.node import node_routes
+from disque_tx.protocols.http.api.nodestream import node_stream_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.queues.counts import count_routes
 from disque_tx.protocols.http.api.queues.emptying import emptying_routes
@@ -83,7 +84,8 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes())
     infos = NodeInfos()
-    routes.add(*node_routes(), *figure_routes(infos), *finding_routes(infos))
+    routes.add(*node_routes(), *node_stream_routes())
+    routes.add(*figure_routes(infos), *finding_routes(infos))
     routes.add(*history_routes(), *action_routes(), *worker_routes())
     routes.add(*event_routes(host), *event_file_routes(), *life_routes(), *wait_routes())
     routes.add(*openapi_routes(routes))

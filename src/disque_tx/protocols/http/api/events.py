@@ -7,72 +7,53 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from twisted.internet.interfaces import IDelayedCall, IPushProducer
-from zope.interface import implementer
-
 from disque_tx.plugins import KIND_NAMES, REASON_NAMES, IHost, JobEvent
 from disque_tx.protocols.http.api.base.values import ROOT, text
 from disque_tx.protocols.http.api.queues.queues import Pattern
+from disque_tx.protocols.http.server.eventstream import CONTENT_TYPE, EventStream, OpenStreams
 from disque_tx.protocols.http.server.exchange import LIST_BYTES, Exchange, Parameter, Reply
-from disque_tx.protocols.http.server.problems import Problem, bad_request
+from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 
-_CONTENT_TYPE: Final = "text/event-stream; charset=utf-8"
 STREAMS_MAX: Final = 20
 #: Events that wait for a slow reader; beyond that they are dropped and counted.
 WAITING_MAX: Final = 1_000
 _FLUSH_S: Final = 0.1
-_KEEP_ALIVE_S: Final = 15.0
-#: A reader that takes nothing for so long is disconnected.
-STALLED_S: Final = 30.0
 
 
-@implementer(IPushProducer)
-class Stream:
-    """One reader. ``kinds``: of ``IHost.watch``. ``pattern``: for names of queues. ``ended``:
-    called once, with this stream."""
+class JobEvents(EventStream):
+    """One reader of events. ``kinds``: of ``IHost.watch``. ``pattern``: for names of queues."""
 
     def __init__(
         self,
         exchange: Exchange,
+        ended: Callable[[EventStream], None],
         kinds: Collection[int],
         pattern: str,
-        ended: Callable[[Stream], None],
     ) -> None:
-        self._host = exchange.host
-        self._request = exchange.request
-        self._may_go_on = exchange.may_go_on
-        self._connection = exchange.connection
+        super().__init__(exchange, ended)
         self._kinds = kinds
         self._pattern = pattern
-        self._ended = ended
         self._waiting: deque[JobEvent] = deque()
         self._dropped = 0
-        self._paused = False
-        self._call: IDelayedCall | None = None
         self._watch_ends: Callable[[], None] = lambda: None
         self._follow_ends: Callable[[], None] = lambda: None
 
-    def begin(self) -> None:
+    def begin(self, comment: str = "events of this daemon") -> None:
         """Send the head and watch."""
-        request = self._request
-        request.begin(Reply(content_type=_CONTENT_TYPE))
-        request.notifyFinish().addBoth(lambda _: self._end())
-        request.registerProducer(self, True)
-        self._write(b": events of this daemon\n\n")
+        super().begin(comment)
         wants = None if self._pattern == "*" else Pattern(self._pattern).matches
         self._watch_ends = self._host.watch(self._happened, self._kinds, wants)
         if self._host.processes is not None:
             follow = self._host.processes.follow
             self._follow_ends = follow(self._kinds, self._pattern, self._happened_elsewhere)
-        self._again(_KEEP_ALIVE_S)
 
     def _happened(self, event: JobEvent) -> None:
         if len(self._waiting) >= WAITING_MAX:
             self._dropped += 1
             return
-        if not self._waiting and not self._paused:
-            self._again(_FLUSH_S)
+        if not self._waiting:
+            self.write_in(_FLUSH_S)
         self._waiting.append(event)
 
     def _happened_elsewhere(self, events: list[JobEvent], dropped: int) -> None:
@@ -81,53 +62,20 @@ class Stream:
         for event in events:
             self._happened(event)
 
-    def _again(self, delay_s: float) -> None:
-        if self._call is not None and self._call.active():
-            self._call.cancel()
-        self._call = self._host.reactor.callLater(delay_s, self._flush)
-
-    def _flush(self) -> None:
-        if self._paused:
-            self._request.channel.transport.abortConnection()
-            return
-        if not self._may_go_on():  # it logged out, or the password has changed
-            self._request.unregisterProducer()
-            self._request.finish()
-            return
+    def pending(self) -> str:
+        """The events that wait, and how many were dropped."""
         lines = [_line(event) for event in self._waiting]
         self._waiting.clear()
         if self._dropped:
             lines.append(f'event: dropped\ndata: {{"count":{self._dropped}}}\n\n')
             self._dropped = 0
-        self._again(_KEEP_ALIVE_S)
-        self._write("".join(lines or [": nothing happened\n\n"]).encode())
+        return "".join(lines)
 
-    def _write(self, data: bytes) -> None:
-        self._connection.sent(len(data))
-        self._request.write(data)
-
-    def _end(self) -> None:
+    def end(self) -> None:
+        """The reader is gone."""
         self._watch_ends()
         self._follow_ends()
-        if self._call is not None and self._call.active():
-            self._call.cancel()
-        self._ended(self)
-
-    # -- IPushProducer -----------------------------------------------------------------------
-
-    def pauseProducing(self) -> None:
-        """The reader is slow."""
-        self._paused = True
-        self._again(STALLED_S)
-
-    def resumeProducing(self) -> None:
-        """The reader takes bytes again."""
-        if self._paused:
-            self._paused = False
-            self._again(_FLUSH_S)
-
-    def stopProducing(self) -> None:
-        """The connection is gone; the end of the request does the work."""
+        super().end()
 
 
 def _line(event: JobEvent) -> str:
@@ -145,10 +93,10 @@ def _line(event: JobEvent) -> str:
 
 
 class Streams:
-    """All readers of a listener."""
+    """All readers of events of a listener."""
 
     def __init__(self) -> None:
-        self._open: set[Stream] = set()
+        self._open = OpenStreams(STREAMS_MAX)
 
     def open(self, exchange: Exchange) -> Reply | None:
         """Begin to send events; the request stays open."""
@@ -158,12 +106,10 @@ class Streams:
             raise bad_request(f"There is no kind of event {unknown[0][:50]!r}.")
         numbers = {KIND_NAMES.index(kind) for kind in kinds}
         pattern = exchange.word("queue") or "*"
-        if len(self._open) >= STREAMS_MAX:
-            raise Problem(503, "STREAMS", f"At most {STREAMS_MAX} streams of events are open.")
-
+        self._open.check_room()
         if exchange.request.method == b"HEAD":
-            return Reply(content_type=_CONTENT_TYPE)
-        stream = Stream(exchange, numbers, pattern, self._open.discard)
+            return Reply(content_type=CONTENT_TYPE)
+        stream = JobEvents(exchange, self._open.discard, numbers, pattern)
         self._open.add(stream)
         stream.begin()
         return None

@@ -1,30 +1,62 @@
-// Whether the node of this page answers, and whether it has lost another one: asked all the time while somebody looks, so that a dead or hung node is known within 3 s.
+// Whether the node of this page answers, and whether it has lost another one: known within 3 s while somebody looks. The node sends an event each second; only when none comes is it asked.
 
 import { at } from "/console/api.js";
 
 const EVERY_MS = 1000;
-const LIMIT_MS = 1800;
+const LIMIT_MS = 1400;
 // While a node lets its clients wait, it says so of nothing but its health.
 const PATIENCE_MS = 400;
+// Without an event for so long, the node is asked. Until it has answered as often as this, no stream is opened again: a proxy may hold them back.
+const SILENT_MS = 1500;
+const ANSWERS = 10;
 
-/** Ask until `end`. `tell(answers)`: called when that changes; `watch(nodes)`: called every second with the nodes that it knows. */
+/** Look until `end`. `tell(answers)`: called when that changes; `watch(nodes)`: called every second with the nodes that it knows. */
 export class Heartbeat {
   constructor(tell, watch) {
     this.tell = tell;
     this.watch = watch;
     this.answers = true;
+    this.looking = false;
     this.timer = 0;
     this.turn = 0;
+    this.stream = null;
+    this.asked = 0;
   }
 
   start() {
-    this.end();
-    this.beat(this.turn);
+    if (this.looking) return;
+    this.looking = true;
+    this.asked = 0;
+    this.open(this.turn);
   }
 
   end() {
+    this.looking = false;
     clearTimeout(this.timer);
+    this.stream?.close();
+    this.stream = null;
     this.turn += 1;
+  }
+
+  /** Take events as long as they come. */
+  open(turn) {
+    const stream = new EventSource(at("nodes/events"));
+    let nodes = null;
+    const lost = () => {
+      clearTimeout(this.timer);
+      stream.close();
+      if (turn === this.turn) this.beat(turn);
+    };
+    this.stream = stream;
+    this.timer = setTimeout(lost, SILENT_MS);
+    stream.onerror = lost;
+    stream.onmessage = ({ data }) => {
+      if (turn !== this.turn) return;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(lost, SILENT_MS);
+      nodes = JSON.parse(data).nodes ?? nodes;
+      this.note(true, nodes);
+    };
   }
 
   async beat(turn) {
@@ -34,11 +66,18 @@ export class Heartbeat {
     if (answer === undefined) answer = (await reached("/healthz/live", LIMIT_MS - PATIENCE_MS)) ?? (await asked);
     if (turn !== this.turn) return;
     const answers = answer !== null;
+    this.note(answers, answer?.nodes);
+    if (turn !== this.turn) return;
+    this.asked = answers ? this.asked + 1 : 0;
+    const again = this.asked % ANSWERS === 1 ? () => this.open(turn) : () => this.beat(turn);
+    this.timer = setTimeout(again, EVERY_MS);
+  }
+
+  note(answers, nodes) {
     if (answers !== this.answers) {
       this.answers = answers;
       this.tell(answers);
-    } else if (answer?.nodes) this.watch(answer.nodes);
-    this.timer = setTimeout(() => this.beat(turn), EVERY_MS);
+    } else if (nodes) this.watch(nodes);
   }
 }
 

@@ -8,8 +8,9 @@ from typing import Any
 from twisted.internet.testing import StringTransport
 
 from disque_tx.core.jobs.job import LOADED
-from disque_tx.protocols.http.api.events import STALLED_S, STREAMS_MAX, WAITING_MAX
+from disque_tx.protocols.http.api.events import STREAMS_MAX, WAITING_MAX
 from disque_tx.protocols.http.server.channel import Channel
+from disque_tx.protocols.http.server.eventstream import STALLED_S
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.httpbench import Answer, HttpCase, parsed, request
 
