@@ -1,4 +1,4 @@
-"""An object store for tests: moto's S3, as a process, with a bucket.
+"""An object store for tests: moto's S3, as a process, with a bucket for each test.
 
 As a program: serves on the port that is its argument, and prints each request that writes an
 object, with its condition.
@@ -6,50 +6,85 @@ object, with its condition.
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from itertools import count
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from threading import Lock
 from typing import Any
 
 from tests.acceptance.daemon import SOURCE, DaemonTestCase, free_port, wait_for
 
 SECRET = "hidden-7f3a"
-_BUCKET = "lake"
 _ROOT = Path(__file__).resolve().parents[3]
+_numbers = count(1)
 
 
-class ObjectStoreCase(DaemonTestCase):
-    """Tests with a store of their own, which the environment describes."""
+class Server:
+    """The process. ``requests``: the file with what it printed."""
 
-    def setUp(self) -> None:
-        super().setUp()
+    def __init__(self) -> None:
         port = free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
-        self.store = f"s3://{_BUCKET}"
-        #: What the server printed.
-        self.requests = self.folder() / "requests"
-        self.set_variables(
-            AWS_ENDPOINT_URL=self.endpoint,
-            AWS_ACCESS_KEY_ID="tests",
-            AWS_SECRET_ACCESS_KEY=SECRET,
-            AWS_REGION="us-east-1",
-            AWS_ALLOW_HTTP="true",
-        )
+        self.requests = Path(mkdtemp(prefix="disque-tx-")) / "requests"
         with self.requests.open("wb") as out:
-            server = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(port)],
                 env=package_environment(),
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        wait_for(lambda: self._made() or server.poll(), "the store answers")
-        self.assertIsNone(server.poll(), self.requests.read_text())
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        rmtree(self.requests.parent)
+
+    def make(self, bucket: str) -> None:
+        """Make a bucket, as soon as the server answers."""
+        wait_for(lambda: self._made(bucket) or self._process.poll(), "the store answers")
+        if self._process.poll() is not None:
+            raise RuntimeError(self.requests.read_text())
+
+    def _made(self, bucket: str) -> bool:
+        request = urllib.request.Request(f"{self.endpoint}/{bucket}", method="PUT")
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@cache
+def _server() -> Server:
+    return Server()
+
+
+class ObjectStoreCase(DaemonTestCase):
+    """Tests with a bucket of their own, which the environment describes."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.server = _server()
+        self.bucket = f"lake{next(_numbers)}"
+        self.store = f"s3://{self.bucket}"
+        self.server.make(self.bucket)
+        self.set_variables(
+            AWS_ENDPOINT_URL=self.server.endpoint,
+            AWS_ACCESS_KEY_ID="tests",
+            AWS_SECRET_ACCESS_KEY=SECRET,
+            AWS_REGION="us-east-1",
+            AWS_ALLOW_HTTP="true",
+        )
 
     def set_variables(self, **values: str) -> None:
         """Set variables of the environment for the time of the test."""
@@ -57,14 +92,33 @@ class ObjectStoreCase(DaemonTestCase):
         os.environ.update(values)
         self.addCleanup(_restore, before)
 
-    def _made(self) -> bool:
-        """Whether there is a bucket now."""
-        request = urllib.request.Request(f"{self.endpoint}/{_BUCKET}", method="PUT")
-        try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
+
+class Commands:
+    """A process that runs ``disque-pipeline`` again and again, with the environment of now."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.acceptance.spark.commands"],
+            env=package_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self._process.__exit__, None, None, None)
+
+    def run(self, *words: object) -> tuple[int, str]:
+        """The exit status and the output of a command."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
+        self._process.stdin.flush()
+        status, output = json.loads(self._process.stdout.readline())
+        return int(status), str(output)
+
+
+@cache
+def shared_commands() -> Commands:
+    """The process of all tests of object stores: what one test starts, the next ones use."""
+    return Commands()
 
 
 def package_environment() -> dict[str, str]:

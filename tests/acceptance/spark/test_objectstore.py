@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Barrier, Thread
@@ -23,7 +21,7 @@ from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.jobs import JobTable, write
 from tests.acceptance.daemon import Daemon
 from tests.acceptance.spark.case import add_many, address, rows_of
-from tests.acceptance.spark.objectstores import SECRET, ObjectStoreCase, package_environment
+from tests.acceptance.spark.objectstores import SECRET, ObjectStoreCase, shared_commands
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.logs import Node, job_id, segment
 
@@ -64,7 +62,9 @@ class WriterTests(ObjectStoreCase):
         expected = [f"{writer}-{turn}" for writer in range(_WRITERS) for turn in range(_ROUNDS)]
         self.assertEqual(expected, sorted(polars.read_delta(root)["id"].to_list()))
         written = re.findall(
-            r"^PUT /lake/jobs/_delta_log/\d+\.json (\S+)$", self.requests.read_text(), re.MULTILINE
+            rf"^PUT /{self.bucket}/jobs/_delta_log/\d+\.json (\S+)$",
+            self.server.requests.read_text(),
+            re.MULTILINE,
         )
         self.assertEqual(({"*"}, True), (set(written), len(written) > len(expected)))
 
@@ -96,25 +96,14 @@ class CommandTests(ObjectStoreCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self._commands = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.spark.commands"],
-            env=package_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.addCleanup(self._commands.__exit__, None, None, None)
         self.output = ""
 
     def run_command(self, *words: object, status: int = 0) -> str:
         """Run ``disque-pipeline``; its output."""
-        assert self._commands.stdin is not None and self._commands.stdout is not None
-        self._commands.stdin.write(json.dumps([str(word) for word in words]) + "\n")
-        self._commands.stdin.flush()
-        found, output = json.loads(self._commands.stdout.readline())
+        found, output = shared_commands().run(*words)
         self.assertEqual(status, found, output)
         self.output += output
-        return str(output)
+        return output
 
     def logged(self, *nodes: Node) -> Path:
         """A folder with the logs of nodes."""
@@ -202,10 +191,10 @@ class CommandTests(ObjectStoreCase):
         """What is wrong with a path or the store is a sentence, without a key or a traceback."""
         logs = self.logged(*shop.nodes())
         for path, why in (
-            (f"s3://tests:{SECRET}@lake/events", "cannot have keys"),
-            ("s3://lake/a/../b", "is not s3://BUCKET/FOLDER"),
+            (f"s3://tests:{SECRET}@{self.bucket}/events", "cannot have keys"),
+            (f"{self.store}/a/../b", "is not s3://BUCKET/FOLDER"),
             ("s3://absent/events", "There is no bucket 'absent'."),
-            ("ftp://lake/events", "cannot be opened"),
+            (f"ftp://{self.bucket}/events", "cannot be opened"),
         ):
             said = self.run_command("ingest", logs, "--into", path, status=1)
             self.assertIn(why, said)
