@@ -27,29 +27,26 @@ _PATHS: Final = (
 
 
 def watched(bench: Bench) -> None:
-    """Beside a node with the same queues that nobody watches."""
+    """Beside the same node while nobody watches: two nodes differ by more than what is measured."""
     port = free_port()
-    ours = bench.disque("--listen", "http", f"tcp:{port}:interface=127.0.0.1")
-    other = bench.disque()
-    for server in (ours, other):
-        bench.run(server, Load(_QUEUES, queues=_QUEUES, options=("-w", "-m", "add")))
+    node = bench.disque("--listen", "http", f"tcp:{port}:interface=127.0.0.1")
+    bench.run(node, Load(_QUEUES, queues=_QUEUES, options=("-w", "-m", "add")))
     for depth in (1, 16):
         name = f"{_QUEUES:,} queues, console and Prometheus, depth {depth}"
         load = Load(bench.jobs * _TIMES * (1 if depth == 1 else 4), depth=depth)
 
         def with_watchers(load: Load = load) -> Result:
             with _watchers(port):
-                return bench.run(ours, load)
+                return bench.run(node, load)
 
         def alone(load: Load = load) -> Result:
-            return bench.run(other, load)
+            return bench.run(node, load)
 
         rows = bench.in_turn(name, with_watchers, alone)
         ratios = [a.jobs_s / b.jobs_s for a, b in rows]
         bench.report.add(name, "jobs/s ÷ unwatched", ratios, at_least(0.97))
         bench.report.add(name, "CPU ÷ unwatched", [a.cpu_us / b.cpu_us for a, b in rows])
-    ours.stop()
-    other.stop()
+    node.stop()
 
 
 @contextmanager
