@@ -22,6 +22,8 @@ _SUMMARY: Final = "document.getElementById('cluster').innerText"
 _LACKING: Final = "document.getElementById('lacking').innerText"
 #: A dead or hung node is to be known within 3 s; the rest is for a busy machine.
 _NOTICED_S: Final = 10.0
+#: Long enough for one refresh of a page, and for several seconds of a heartbeat.
+_WATCHED_S: Final = 5.0
 
 
 class ClusterCase(ConsoleCase):
@@ -88,6 +90,34 @@ class NodesTests(ClusterCase):
         self.page.wait(f"{json.dumps(others)}.includes(location.origin)")
         self.page.wait("document.querySelector('h1')?.innerText === 'mail'")
         self.page.wait(f"{_SUMMARY} === '2 of 3 nodes'")
+
+    def test_requests(self) -> None:
+        """An open page does not ask its node every second whether it is there: the node says so by
+        events."""
+        self.go("nodes", "3 nodes, all connected")
+        self.assertLessEqual(self.asked(), 2)
+
+    def test_no_events(self) -> None:
+        """Where a proxy holds events back, the page asks its node for them, and knows nevertheless
+        when it hangs."""
+        silent = "window.EventSource = class { close() {} };"
+        self.page.call("Page.addScriptToEvaluateOnNewDocument", source=silent)
+        self.go("nodes", "3 nodes, all connected")
+        self.assertGreater(self.asked(), 2)
+        os.kill(self.first.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.first.pid, signal.SIGCONT)
+        self.page.wait_for_text("This node does not answer")
+
+    def asked(self) -> int:
+        """How often the page asks for the nodes in some seconds."""
+        self.page.run("performance.clearResourceTimings()")
+        time.sleep(_WATCHED_S)
+        return int(
+            self.page.run(
+                "performance.getEntriesByType('resource')"
+                ".filter((one) => one.name.endsWith('/api/v1/nodes')).length"
+            )
+        )
 
     def test_console_links(self) -> None:
         """From the list of nodes one goes to the console of another."""

@@ -99,7 +99,7 @@ class NodeEvents(EventStream):
         super().end()
 
 
-class Streams:
+class NodeStreams:
     """All readers of the nodes of a listener."""
 
     def __init__(self) -> None:
@@ -122,9 +122,8 @@ def node_stream_routes() -> list[Route]:
     """The stream of nodes."""
     return [
         Route(
-            "GET", f"{ROOT}/nodes/events", Streams().open, "The nodes that this one knows, as soon"
-            " as there are others or a connection came or went; and an event each second in any"
-            " case",
+            "GET", f"{ROOT}/nodes/events", NodeStreams().open, "The nodes that this one knows, as"
+            " soon as there are others, or a connection came or went, with an event each second",
             content_type="text/event-stream", errors=(503,),
         ),
     ]  # fmt: skip

@@ -110,9 +110,9 @@ class OpenStreams:
             raise Problem(503, "STREAMS", f"At most {self._most} streams of this kind are open.")
 
     def add(self, stream: EventStream) -> None:
-        """Count it until it ends."""
+        """Count a stream until it ends."""
         self._open.add(stream)
 
     def discard(self, stream: EventStream) -> None:
-        """It has ended."""
+        """Count a stream that has ended no more."""
         self._open.discard(stream)
