@@ -29,6 +29,8 @@ from tests.acceptance.daemon import (
 from tests.acceptance.disque import PROGRAM, disque, started
 from tests.services.net.certificates import Authority
 
+#: Longer than the programs wait for an answer.
+_GIVES_UP_S: Final = 120.0
 _KILLS: Final = 20
 _HOW_TO: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-command-line.md"
 _EXAMPLE: Final = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -501,11 +503,15 @@ class WaitingTests(DaemonTestCase):
         node = self.running()
         os.kill(node.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, node.pid, signal.SIGCONT)
-        for words in (("dead", "list"), ("drain", "q"), ("workers",), ("cluster", "check")):
-            at = (f"127.0.0.1:{node.port}",) if words[0] == "cluster" else ()
-            status, _, error = disque("-p", node.port, *words, *at)
-            self.assertEqual(1, status)
-            self.assertIn("Waiting for", error.splitlines()[0], words)
+        check = ("cluster", "check", f"127.0.0.1:{node.port}")
+        verbs = [
+            started("-p", node.port, *words, stderr=subprocess.PIPE)
+            for words in (("dead", "list"), ("drain", "q"), ("workers",), check)
+        ]
+        for verb in verbs:
+            _, error = verb.communicate(timeout=_GIVES_UP_S)
+            self.assertEqual(1, verb.returncode)
+            self.assertIn(b"Waiting for", error.splitlines()[0], verb.args)
 
     def test_refused(self) -> None:
         """When the connection is refused, that is reported at once, by verbs that give up and by

@@ -128,9 +128,8 @@ static void cycle(conn *cs, int conns) {
         begin(cs + i); flush_out(cs + i);
         if (cs[i].phase == END) active--;
     }
-    while (add_only ? active > 0 : done < started) {
+    while (!errors && (add_only ? active > 0 : done < started)) {
         int k = epoll_wait(ep, evs, 256, STALLED_S * 1000);
-        if (errors) return;
         if (k <= 0) { fprintf(stderr, "stalled: %ld of %ld done\n", done, started); exit(1); }
         for (int i = 0; i < k; i++) {
             conn *c = evs[i].data.ptr; int phase = c->phase;
