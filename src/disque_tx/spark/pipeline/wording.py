@@ -81,5 +81,10 @@ def sentence(text: str) -> str:
     return _seen(text[:_SENTENCE_CHARACTERS_MAX])
 
 
+def code(text: str) -> str:
+    """Lines of a program that may contain such names, of any length."""
+    return "\n".join(map(_seen, text.split("\n")))
+
+
 def _seen(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,25 +1,31 @@
-"""Figures that come from Spark."""
+"""Figures that come from DuckDB."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from pathlib import Path
 
-from disque_tx.spark.pipeline.report.figures import Axis, _latencies
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.pipeline.local.database import database
+from disque_tx.spark.pipeline.report.axis import Axis
+from disque_tx.spark.pipeline.report.figures import _latencies
 from disque_tx.spark.pipeline.report.plots import heat_map
-from tests.spark.pipeline.cases import PipelineCase
+from disque_tx.spark.pipeline.report.queries import Queries
 
 _AXIS = Axis(0, 60, 2)
 
 
-class LatencyTests(PipelineCase):
+class LatencyTests(SynchronousTestCase):
     """How long jobs waited, by time."""
 
     def cells(self, *waits_ms: int | None) -> dict[tuple[int, int], int]:
         """The jobs of each step and band."""
-        begun = [datetime.fromtimestamp(61 * (at % 2), UTC) for at in range(len(waits_ms))]
-        rows = [*zip(begun, waits_ms, strict=True), (None, 5)]
-        jobs = self.spark.createDataFrame(rows, "at TIMESTAMP, wait_ms BIGINT")
-        return _latencies(jobs, _AXIS, "at", "wait_ms")
+        with database(str(Path(self.mktemp()).resolve() / "table")) as rows:
+            rows.run("CREATE TABLE jobs (begun TIMESTAMPTZ, wait_ms BIGINT)")
+            jobs = [[61_000_000 * (at % 2), wait_ms] for at, wait_ms in enumerate(waits_ms)]
+            made = "INSERT INTO jobs VALUES (make_timestamptz(?::BIGINT), ?)"
+            rows.connection.executemany(made, [*jobs, [None, 5]])
+            return _latencies(Queries(rows), _AXIS, "begun", "wait_ms")
 
     def test_bands(self) -> None:
         """Three bands are a power of ten, and a round latency is in the band that it begins; what

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.report import plots
-from disque_tx.spark.pipeline.report.figures import Axis
+from disque_tx.spark.pipeline.report.axis import Axis
 
 _VALUES = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=60)
 
@@ -67,7 +66,7 @@ class RangesTests(SynchronousTestCase):
     def test_unknown(self) -> None:
         """A queue without measurements has a name and no bars."""
         ranks = [f"{kind}_{rank}_ms" for kind in ("wait", "run") for rank in ("p50", "p95", "p99")]
-        plot = plots.ranges([Row(queue="mail", **dict.fromkeys(ranks))])
+        plot = plots.ranges([dict(queue="mail", **dict.fromkeys(ranks))])
         self.assertEqual(["mail"], [tick.label for tick in plot.names])
         self.assertEqual(([], []), (plot.boxes, plot.marks))
 

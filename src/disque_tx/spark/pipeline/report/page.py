@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import attrs
-import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pyspark.sql import SparkSession
 
+from disque_tx.spark import objectstore
 from disque_tx.spark.errors import OutputExists, PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.report import plots
-from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
-
-if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
+from disque_tx.spark.pipeline.report import plots, sources
+from disque_tx.spark.pipeline.report.axis import Axis
+from disque_tx.spark.pipeline.report.figures import Figures, measure
 
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {
@@ -39,6 +36,7 @@ HEADINGS: Final = {
     "dead-letter-candidate": "Dead-letter candidates",
     "clock-skew": "Clocks",
     "flow": "Flow between nodes",
+    "queries": "Queries",
 }
 #: Finding → the text when there is none.
 _FINDINGS: Final = {
@@ -47,6 +45,8 @@ _FINDINGS: Final = {
     "dead-letter-candidate": "No job was tried five times without being acknowledged.",
     "clock-skew": "No clocks of nodes are known to differ by more than 100 ms.",
 }
+_WAITING: Final = "In queues, all deliveries of a job together."
+_RUNNING: Final = "From delivery to acknowledgement."
 _FLOW_NODES_MAX: Final = 12
 #: The title of a page is within these.
 _HEAD_BYTES: Final = 1024
@@ -85,9 +85,7 @@ class FlowMatrix:
         return exported, imported, plots.level(max(exported, imported), self.most)
 
 
-def report(
-    spark: SparkSession, out: str, html: Path, events: str | None = None, top: int = 20
-) -> None:
+def report(out: str, html: Path, events: str | None = None, top: int = 20) -> None:
     """Write the page to the file ``html``; one of an earlier report is replaced.
 
     ``out``: what ``lifecycle`` made. ``events``: the table of events, for the audit. ``top``: how
@@ -98,7 +96,7 @@ def report(
     :raises CannotWrite: when the file cannot be written.
     """
     _check_replaceable(html)
-    page = rendered(measure(spark, out, events, top))
+    page = rendered(measure(out, events, top))
     temporary = html.with_name(f".{html.name}.{uuid4().hex}")
     try:
         try:
@@ -137,7 +135,7 @@ def rendered(figures: Figures) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for name in ("count", "moment", "name", "node", "sentence", "share", "size", "span"):
+    for name in ("code", "count", "moment", "name", "node", "sentence", "share", "size", "span"):
         environment.filters[name] = getattr(wording, name)
     environment.globals.update(LEFT=plots.LEFT, RIGHT=plots.RIGHT, WIDTH=plots.WIDTH)
     return environment.get_template("report.html").render(_context(figures))
@@ -152,18 +150,22 @@ def _context(figures: Figures) -> dict[str, Any]:
         "title": TITLE,
         "headings": HEADINGS,
         "findings": _FINDINGS,
-        "begin_s": None if summary.begin_us is None else summary.begin_us / _US_IN_S,
-        "end_s": None if summary.end_us is None else summary.end_us / _US_IN_S,
+        "begin_s": None if summary["begin_us"] is None else summary["begin_us"] / _US_IN_S,
+        "end_s": None if summary["end_us"] is None else summary["end_us"] / _US_IN_S,
         "tiles": _tiles(figures),
         "step_s": axis.step_s,
         "rates": _rates(figures),
         "backlog": _backlog(figures),
         "heats": [
-            _heat("Waiting", "In queues, all deliveries of a job together.", figures.waits, axis),
-            _heat("Running", "From delivery to acknowledgement.", figures.runs, axis),
+            ("Waiting", _WAITING, _heat(figures.waits, axis), "wait-ms"),
+            ("Running", _RUNNING, _heat(figures.runs, axis), "run-ms"),
         ],
         "ranges": plots.ranges(figures.totals),
         "flow": FlowMatrix.of(figures.flow),
+        "made": {query.name: query for query in figures.queries},
+        "views_script": sources.script(figures.views),
+        "cut": [view for view in figures.views if view.left_out],
+        "stored": any(objectstore.is_in(view.root) for view in figures.views),
         "gaps": sorted(missing, key=lambda gap: -gap[1])[:_GAPS_MAX],
     }
 
@@ -171,18 +173,18 @@ def _context(figures: Figures) -> dict[str, Any]:
 def _tiles(figures: Figures) -> list[tuple[str, str]]:
     """The numbers at the top."""
     summary = figures.summary
-    known = summary.begin_us is not None and summary.end_us is not None
-    span_s = (summary.end_us - summary.begin_us) / _US_IN_S if known else 0
+    known = summary["begin_us"] is not None and summary["end_us"] is not None
+    span_s = (summary["end_us"] - summary["begin_us"]) / _US_IN_S if known else 0
     acked = figures.outcomes.get("acked", 0)
     return [
-        ("jobs", wording.count(summary.jobs)),
-        ("queues", wording.count(summary.queues)),
-        ("nodes", wording.count(summary.nodes)),
-        ("of bodies", wording.size(summary.bytes)),
-        ("added per second", wording.count(summary.added / span_s if span_s > 0 else None)),
-        ("acknowledged", wording.share(acked, summary.jobs)),
-        ("delivered again", wording.share(summary.redelivered_jobs, summary.jobs)),
-        ("nacks", wording.count(summary.nacks)),
+        ("jobs", wording.count(summary["jobs"])),
+        ("queues", wording.count(summary["queues"])),
+        ("nodes", wording.count(summary["nodes"])),
+        ("of bodies", wording.size(summary["bytes"])),
+        ("added per second", wording.count(summary["added"] / span_s if span_s > 0 else None)),
+        ("acknowledged", wording.share(acked, summary["jobs"])),
+        ("delivered again", wording.share(summary["redelivered_jobs"], summary["jobs"])),
+        ("nacks", wording.count(summary["nacks"])),
     ]
 
 
@@ -203,32 +205,5 @@ def _backlog(figures: Figures) -> plots.LinePlot | None:
     return plots.lines(series, figures.axis)
 
 
-def _heat(
-    heading: str, description: str, cells: dict[tuple[int, int], int], axis: Axis
-) -> tuple[str, str, plots.HeatMap | None, str]:
-    plot = plots.heat_map(cells, axis) if cells else None
-    return heading, description, plot, f"{heading.lower()}-t"
-
-
-@click.command("report")
-@click.argument("out")
-@click.option(
-    "--html",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, on this machine.",
-)
-@click.option("--events", help="The table of events that OUT was made from; it is audited, too.")
-@click.option(
-    "--top",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="How many queues, and findings of each kind, to show.",
-)
-@click.pass_obj
-def report_command(runner: PipelineRunner, /, out: str, html: Path, **words: Any) -> None:
-    """Make a page with plots from the tables that lifecycle wrote to OUT."""
-    with runner.spark() as spark:
-        report(spark, out, html, **words)
-    click.echo(str(html))
+def _heat(cells: dict[tuple[int, int], int], axis: Axis) -> plots.HeatMap | None:
+    return plots.heat_map(cells, axis) if cells else None

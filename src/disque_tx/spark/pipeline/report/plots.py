@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
-from pyspark.sql import Row
 
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.report.figures import BANDS_MAX, BANDS_PER_DECADE, Axis
+from disque_tx.spark.pipeline.report.axis import BANDS_MAX, BANDS_PER_DECADE, Axis
 
 WIDTH: Final = 720
 #: Where the plot itself is; the rest is for labels.
@@ -184,7 +183,7 @@ def _band(band: int) -> str:
     return f"{first} to {wording.span(_band_ms(band + 1))}"
 
 
-def ranges(totals: Sequence[Row]) -> Ranges:
+def ranges(totals: Sequence[Mapping[str, Any]]) -> Ranges:
     """Waiting and running of queues, on one logarithmic scale."""
     decades = _decades([value for row in totals for value in _known(row)])
     bottom = _TOP + len(totals) * _ROW_HEIGHT
@@ -208,7 +207,7 @@ def ranges(totals: Sequence[Row]) -> Ranges:
         left=_NAME_WIDTH,
         x_ticks=[Tick(place(10.0**power), wording.span(10.0**power)) for power in decades],
         names=[
-            Tick(_TOP + (at + 0.5) * _ROW_HEIGHT + 4, _short(row.queue))
+            Tick(_TOP + (at + 0.5) * _ROW_HEIGHT + 4, _short(row["queue"]))
             for at, row in enumerate(totals)
         ],
         boxes=boxes,
@@ -216,7 +215,7 @@ def ranges(totals: Sequence[Row]) -> Ranges:
     )
 
 
-def _known(row: Row) -> list[float]:
+def _known(row: Mapping[str, Any]) -> list[float]:
     names = (f"{kind}_{rank}_ms" for kind in ("wait", "run") for rank in ("p50", "p99"))
     return [row[name] for name in names if row[name] is not None]
 
@@ -228,9 +227,9 @@ def _decades(values_ms: Sequence[float]) -> list[int]:
     return list(range(first, max(last, first + 1) + 1))
 
 
-def _label(row: Row, kind: str) -> str:
+def _label(row: Mapping[str, Any], kind: str) -> str:
     ranks = (f"{rank} {wording.span(row[f'{kind}_{rank}_ms'])}" for rank in ("p50", "p95", "p99"))
-    return f"{wording.name(row.queue)}, {kind}: {', '.join(ranks)}"
+    return f"{wording.name(row['queue'])}, {kind}: {', '.join(ranks)}"
 
 
 def _short(queue: str) -> str:
