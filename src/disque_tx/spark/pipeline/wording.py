@@ -54,6 +54,13 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.3g} %" if whole else NOTHING
 
 
+def change(value: float | None, before: float | None) -> str:
+    """How much a number grew since before, in percent of that."""
+    if value is None or not before:
+        return NOTHING
+    return f"{100 * (value - before) / before:+.3g} %"
+
+
 def moment(at_s: float) -> str:
     """A time of day in UTC."""
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.local.ingestion import ingest
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle
-from disque_tx.spark.pipeline.report import report, sources
+from disque_tx.spark.pipeline.report import ReportScope, report, sources
 from disque_tx.spark.pipeline.report.figures import Figures, measure
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.logs import Node, job_id, write
@@ -48,7 +48,8 @@ class ShownCase(SynchronousTestCase):
             lifecycle(table, out)
         page = self.folder / "report.html"
         report(out, page, table, **words)
-        return page.read_text(), measure(out, table, words.get("top", 20))
+        top, asked = words.get("top", 20), words.get("asked", ReportScope())
+        return page.read_text(), measure(out, table, top, asked)
 
 
 class QueryTests(ShownCase):

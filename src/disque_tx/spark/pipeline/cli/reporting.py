@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from disque_tx.errors import DisqueError
 from disque_tx.spark.pipeline.engines.runner import duckdb_needed, errors_shown
+
+if TYPE_CHECKING:
+    from disque_tx.spark.pipeline.report import ReportScope
+
+_Value = TypeVar("_Value")
 
 
 @click.command("report")
@@ -26,10 +33,39 @@ from disque_tx.spark.pipeline.engines.runner import duckdb_needed, errors_shown
     show_default=True,
     help="How many queues, and findings of each kind, to show.",
 )
-def report_command(out: str, html: Path, **words: Any) -> None:
+@click.option("--last", metavar="SPAN", help="Only the last 24h or 7d of what is in the tables.")
+@click.option(
+    "--against",
+    metavar="SPAN",
+    help="Compare with the same period so much earlier; --last is as long if it is not given.",
+)
+def report_command(out: str, html: Path, events: str | None, top: int, **words: Any) -> None:
     """Make a page with plots from the tables that lifecycle wrote to OUT."""
     with duckdb_needed("report"):
         from disque_tx.spark.pipeline.report import report
+    asked = _asked(**words)
     with errors_shown():
-        report(out, html, **words)
+        report(out, html, events, top, asked)
     click.echo(str(html))
+
+
+def _asked(last: str | None, against: str | None) -> ReportScope:
+    """What the options ask for.
+
+    :raises click.BadParameter: when one of them cannot be understood.
+    """
+    from disque_tx.spark.pipeline.report import ReportScope
+    from disque_tx.spark.pipeline.report.spans import span_ms
+
+    return ReportScope(
+        last_ms=None if last is None else _read("--last", span_ms, last),
+        against_ms=None if against is None else _read("--against", span_ms, against),
+    )
+
+
+def _read(option: str, read: Callable[[str], _Value], word: str) -> _Value:
+    """A word of an option as a value."""
+    try:
+        return read(word)
+    except DisqueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
 
+#: Nodes write [^a] for any other letter, DuckDB [!a]. What stands after a backslash is left alone.
+_NEGATED: Final = re.compile(r"(\\.)|\[\^", re.DOTALL)
 _DAY_US: Final = 86_400_000_000
 #: Names of Arrow's types → of DuckDB's.
 _TYPES: Final = {
@@ -45,6 +48,12 @@ def parquet(names: Iterable[str]) -> str:
 def kind_is(kinds: Iterable[str]) -> str:
     """Whether an event is of one of these kinds."""
     return f"kind IN ({', '.join(map(text, kinds))})"
+
+
+def is_like(column: str, pattern: str) -> str:
+    """Whether a text matches a glob pattern: ``*``, ``?``, ``[a-z]``, ``[^a]`` and ``\\``."""
+    ours = _NEGATED.sub(lambda found: found[1] or "[!", pattern)
+    return f"{column} GLOB {text(ours)}"
 
 
 def listed(expressions: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from disque_tx.spark.pipeline.local.database import database
 from disque_tx.spark.pipeline.report.axis import BANDS_MAX, BANDS_PER_DECADE, BUCKETS_MAX, Axis
 from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
+from disque_tx.spark.pipeline.report.spans import Period
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 
 __all__ = ["BUCKETS_MAX", "COUNTED", "FINDINGS", "Checked", "Figures", "measure"]
@@ -30,8 +31,6 @@ _DEFAULT_WINDOW_S: Final = 60
 _LINES_MAX: Final = 4
 _PAIRS_MAX: Final = 400
 _SUSPECTS_MAX: Final = 20
-#: Table of ``lifecycle`` → view, without a period.
-_VIEWS: Final = {part: part for part in ("jobs", "queues", "totals", "flow", "findings")}
 _AUDIT: Final = "Jobs for which a guarantee was violated, or may have been"
 _TOO_LARGE: Final = "Free some, or make the report on another machine."
 
@@ -45,12 +44,41 @@ class Checked:
 
 
 @attrs.frozen
+class ReportScope:
+    """What a report is about, beside tables. ``last_ms``: the length of its period, which ends with
+    the last event in the tables; without, all of the time. ``against_ms``: how much earlier the
+    period is that it is compared with; without ``last_ms`` both are as long as that."""
+
+    last_ms: int | None = None
+    against_ms: int | None = None
+
+    @property
+    def period_ms(self) -> int | None:
+        """The length of the period, if there is one."""
+        return self.last_ms or self.against_ms
+
+
+_EVERYTHING: Final = ReportScope()
+
+
+@attrs.frozen
+class Comparison:
+    """``summary``: of jobs of an earlier period, if there are any. ``is_whole``: whether the tables
+    go back to its beginning."""
+
+    period: Period
+    summary: Row | None
+    is_whole: bool
+
+
+@attrs.frozen
 class Figures:
     """``rates``: a count per step for each of :data:`COUNTED`. ``backlog``: jobs at the end of each
     step, of all queues (``""``) and of the longest ones. ``waits``, ``runs``: step and band of
     latencies → jobs. ``totals`` and ``worst``: rows of the table ``totals``, by jobs and by what
     went wrong. ``flow``: nodes → jobs exported and imported. ``found``: finding → how many there
-    are, and the worst of them. ``views``, ``queries``: what the figures were made by."""
+    are, and the worst of them. ``views``, ``queries``: what the figures were made by. ``period``:
+    that of the jobs and windows; without, all of the time."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -66,9 +94,11 @@ class Figures:
     checked: Checked | None
     views: list[View] = attrs.field(factory=list)
     queries: list[Query] = attrs.field(factory=list)
+    period: Period | None = None
+    compared: Comparison | None = None
 
 
-def measure(out: str, events: str | None, top: int) -> Figures:
+def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
     """All figures of a report.
 
     ``out``: what ``lifecycle`` made. ``events``: the table that it was made from, if it is to
@@ -78,33 +108,74 @@ def measure(out: str, events: str | None, top: int) -> Figures:
     """
     with database(resolved(out), _TOO_LARGE) as rows:
         sources, ask = ReportViews(rows), Queries(rows)
-        sources.open_results(out, _VIEWS)
+        every = "" if asked.period_ms is None else "all_"
+        sources.open_results(out, _views(every))
         table = None if events is None else EventTableLog(events)
         if table is not None:
-            sources.open_events(table, "events")
+            sources.open_events(table, f"{every}events")
+        period = compared = None
+        if asked.period_ms is not None:
+            period, compared = _limited(ask, sources, asked.period_ms, asked.against_ms)
         axis = _axis(ask)
         return Figures(
             summary=_summary(ask),
             outcomes=_outcomes(ask),
             axis=axis,
             rates=_rates(ask, axis),
-            backlog=_backlog(ask, axis, "queues"),
+            backlog=_backlog(ask, axis, f"{every}queues"),
             waits=_latencies(ask, axis, "first_delivered_at", "wait_ms"),
             runs=_latencies(ask, axis, "acked_at", "run_ms"),
             totals=_totals(ask, top),
             worst=_worst(ask, top),
             flow=_flow(ask),
             found={finding: _found(ask, finding, top) for finding in FINDINGS},
-            checked=None if table is None else _checked(ask, table),
+            checked=None if table is None else _checked(ask, table, f"{every}events"),
             views=sources.views,
             queries=ask.made,
+            period=period,
+            compared=compared,
         )
 
 
-def _checked(ask: Queries, table: EventTableLog) -> Checked:
+def _views(every: str) -> dict[str, str]:
+    """Table of ``lifecycle`` → view. ``every``: how the names of views of all of the time begin,
+    from which those of a period are made."""
+    if not every:
+        return {part: part for part in ("jobs", "queues", "totals", "flow", "findings")}
+    parts = {part: f"{every}{part}" for part in ("jobs", "queues")}
+    return {**parts, "flow": "flow", "clocks": "clocks"}
+
+
+def _limited(
+    ask: Queries, sources: ReportViews, last_ms: int, against_ms: int | None
+) -> tuple[Period, Comparison | None]:
+    """Make the views of the period, and of an earlier one."""
+    known = ask.row(
+        "extent",
+        "The time that the tables are about",
+        """
+SELECT epoch_us(min(coalesce(added_at, began_at))) AS begin_us,
+    epoch_us(max(last_event_at)) AS end_us
+FROM all_jobs""",
+    )
+    period = Period.last(known["end_us"] or 0, last_ms)
+    earlier = None if against_ms is None else period.earlier(against_ms)
+    sources.limit(period, earlier)
+    if earlier is None:
+        return period, None
+    summary = _summary(ask, "earlier_jobs", "earlier")
+    begin_us = known["begin_us"]
+    is_whole = begin_us is not None and begin_us <= earlier.begin_us
+    return period, Comparison(earlier, summary if summary["jobs"] else None, is_whole)
+
+
+def _checked(ask: Queries, table: EventTableLog, view: str) -> Checked:
+    """``view``: of all events, for a person who runs the statements."""
     with database(table.root, _TOO_LARGE) as rows:
         found = audited(rows, table, _SUSPECTS_MAX)
-        ask.made.append(Query("audit", _AUDIT, ";\n\n".join([*rows.statements, COUNTS])))
+        first = [] if view == "events" else [f"CREATE TEMP VIEW events AS FROM {view}"]
+        statements = ";\n\n".join([*first, *rows.statements, COUNTS])
+        ask.made.append(Query("audit", _AUDIT, statements))
         noted = table.noted()
         runs = all_runs(rows, table) if noted is None else noted[0]
     return Checked(found, {node: count for node, count in runs.missing().items() if count})
@@ -128,19 +199,19 @@ FROM queues""",
     )
 
 
-def _summary(ask: Queries) -> Row:
+def _summary(ask: Queries, jobs: str = "jobs", name: str = "summary") -> Row:
     return ask.row(
-        "summary",
-        "Summary",
-        """
+        name,
+        f"Summary of the view {jobs}",
+        f"""
 SELECT count(*) AS jobs, sum(size) AS bytes, count(DISTINCT queue) AS queues,
-    (SELECT count(DISTINCT node) FROM (SELECT unnest(nodes) AS node FROM jobs)) AS nodes,
+    (SELECT count(DISTINCT node) FROM (SELECT unnest(nodes) AS node FROM {jobs})) AS nodes,
     epoch_us(min(coalesce(added_at, began_at))) AS begin_us,
     epoch_us(max(last_event_at)) AS end_us,
     coalesce(sum(deliveries), 0) AS deliveries, coalesce(sum(nacks), 0) AS nacks,
     count(*) FILTER (deliveries > 1) AS redelivered_jobs, count(added_at) AS added,
     count(*) FILTER (outcome = 'acked') AS acked
-FROM jobs""",
+FROM {jobs}""",
     )
 
 

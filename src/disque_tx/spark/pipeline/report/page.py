@@ -8,6 +8,7 @@ tables give the same page, byte for byte.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -20,7 +21,9 @@ from disque_tx.spark.errors import OutputExists, PipelineError
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.report import plots, sources
 from disque_tx.spark.pipeline.report.axis import Axis
-from disque_tx.spark.pipeline.report.figures import Figures, measure
+from disque_tx.spark.pipeline.report.figures import Figures, ReportScope, measure
+from disque_tx.spark.pipeline.report.queries import Row
+from disque_tx.spark.pipeline.report.spans import Period
 
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {
@@ -48,6 +51,7 @@ _FINDINGS: Final = {
 _WAITING: Final = "In queues, all deliveries of a job together."
 _RUNNING: Final = "From delivery to acknowledgement."
 _FLOW_NODES_MAX: Final = 12
+_EVERYTHING: Final = ReportScope()
 #: The title of a page is within these.
 _HEAD_BYTES: Final = 1024
 _GAPS_MAX: Final = 20
@@ -85,18 +89,20 @@ class FlowMatrix:
         return exported, imported, plots.level(max(exported, imported), self.most)
 
 
-def report(out: str, html: Path, events: str | None = None, top: int = 20) -> None:
+def report(
+    out: str, html: Path, events: str | None = None, top: int = 20, asked: ReportScope = _EVERYTHING
+) -> None:
     """Write the page to the file ``html``; one of an earlier report is replaced.
 
     ``out``: what ``lifecycle`` made. ``events``: the table of events, for the audit. ``top``: how
-    many queues and findings of a kind it shows.
+    many queues and findings of a kind it shows. ``asked``: about which period, and what else.
 
     :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     :raises OutputExists: when the file is something else than a report.
     :raises CannotWrite: when the file cannot be written.
     """
     _check_replaceable(html)
-    page = rendered(measure(out, events, top))
+    page = rendered(measure(out, events, top, asked))
     temporary = html.with_name(f".{html.name}.{uuid4().hex}")
     try:
         try:
@@ -143,15 +149,14 @@ def rendered(figures: Figures) -> str:
 
 def _context(figures: Figures) -> dict[str, Any]:
     """The variables of the template."""
-    summary, axis = figures.summary, figures.axis
+    axis = figures.axis
     missing = sorted((figures.checked.missing if figures.checked else {}).items())
     return {
         **attrs.asdict(figures, recurse=False),
         "title": TITLE,
         "headings": HEADINGS,
         "findings": _FINDINGS,
-        "begin_s": None if summary["begin_us"] is None else summary["begin_us"] / _US_IN_S,
-        "end_s": None if summary["end_us"] is None else summary["end_us"] / _US_IN_S,
+        "span": _span(figures),
         "tiles": _tiles(figures),
         "step_s": axis.step_s,
         "rates": _rates(figures),
@@ -170,22 +175,68 @@ def _context(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _tiles(figures: Figures) -> list[tuple[str, str]]:
+def _span(figures: Figures) -> tuple[float, float] | None:
+    """The time that the page is about."""
+    summary, period = figures.summary, figures.period
+    if period is not None:
+        return period.span_s
+    if summary["begin_us"] is None or summary["end_us"] is None:
+        return None
+    return Period(summary["begin_us"], summary["end_us"]).span_s
+
+
+@attrs.frozen
+class Tile:
+    """A number at the top. ``earlier``: in a period before. ``change``: from that one."""
+
+    what: str
+    value: str
+    earlier: str | None
+    change: str
+
+
+def _tiles(figures: Figures) -> list[Tile]:
     """The numbers at the top."""
-    summary = figures.summary
-    known = summary["begin_us"] is not None and summary["end_us"] is not None
-    span_s = (summary["end_us"] - summary["begin_us"]) / _US_IN_S if known else 0
-    acked = figures.outcomes.get("acked", 0)
-    return [
-        ("jobs", wording.count(summary["jobs"])),
-        ("queues", wording.count(summary["queues"])),
-        ("nodes", wording.count(summary["nodes"])),
-        ("of bodies", wording.size(summary["bytes"])),
-        ("added per second", wording.count(summary["added"] / span_s if span_s > 0 else None)),
-        ("acknowledged", wording.share(acked, summary["jobs"])),
-        ("delivered again", wording.share(summary["redelivered_jobs"], summary["jobs"])),
-        ("nacks", wording.count(summary["nacks"])),
-    ]
+    numbers, earlier = _numbers(figures.summary, figures.period), dict[str, float | None]()
+    if figures.compared is not None and figures.compared.summary is not None:
+        earlier = _numbers(figures.compared.summary, figures.compared.period)
+    tiles = []
+    for what, number in numbers.items():
+        shown = _SHOWN.get(what, wording.count)
+        before = shown(earlier[what]) if what in earlier else None
+        tiles.append(Tile(what, shown(number), before, wording.change(number, earlier.get(what))))
+    return tiles
+
+
+def _numbers(summary: Row, period: Period | None) -> dict[str, float | None]:
+    begin_us, end_us = summary["begin_us"], summary["end_us"]
+    if period is not None:
+        # Jobs end after the period in which they were added.
+        end_us = period.end_us
+    span_s = 0 if begin_us is None or end_us is None else (end_us - begin_us) / _US_IN_S
+    jobs = summary["jobs"]
+    return {
+        "jobs": jobs,
+        "queues": summary["queues"],
+        "nodes": summary["nodes"],
+        "of bodies": summary["bytes"],
+        "added per second": summary["added"] / span_s if span_s > 0 else None,
+        "acknowledged": summary["acked"] / jobs if jobs else None,
+        "delivered again": summary["redelivered_jobs"] / jobs if jobs else None,
+        "nacks": summary["nacks"],
+    }
+
+
+def _share(value: float | None) -> str:
+    return wording.share(value or 0, 0 if value is None else 1)
+
+
+#: How the numbers at the top are shown that are no counts.
+_SHOWN: Final[dict[str, Callable[[float | None], str]]] = {
+    "of bodies": wording.size,
+    "acknowledged": _share,
+    "delivered again": _share,
+}
 
 
 def _rates(figures: Figures) -> plots.LinePlot | None:

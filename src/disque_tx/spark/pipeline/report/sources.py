@@ -12,9 +12,10 @@ from disque_tx.spark.errors import BadTable
 from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.lifecycle.made import RESULTS
-from disque_tx.spark.pipeline.local import sql
+from disque_tx.spark.pipeline.local import nodes, queues, sql
 from disque_tx.spark.pipeline.local.columns import SCHEMAS
 from disque_tx.spark.pipeline.local.database import Database
+from disque_tx.spark.pipeline.report.spans import Period
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventTableLog, event_schema
 
@@ -63,6 +64,31 @@ class ReportViews:
         """Make a view of a table of events."""
         self._open(view, event_schema(), events.log)
 
+    def limit(self, period: Period, earlier: Period | None) -> None:
+        """Make the views ``jobs``, ``queues``, ``totals`` and ``findings`` of a period from those
+        of all of the time, ``all_jobs``, ``all_queues`` and ``clocks``; and ``events`` from
+        ``all_events``, if that is there. ``earlier``: a period for ``earlier_jobs``."""
+        begin = sql.moment(period.begin_us)
+        added = "coalesce(added_at, began_at)"
+        self._make("jobs", "Jobs of the period.", f"FROM all_jobs WHERE {added} >= {begin}")
+        self._make("queues", "Its windows.", f'FROM all_queues WHERE "window" >= {begin}')
+        if any(view.name == "all_events" for view in self.views):
+            self._make("events", "Its events.", f"FROM all_events WHERE time >= {begin}")
+        self._make("distributions", "How many of its jobs have a value.", queues.distributions())
+        self._make("totals", "Its queues.", queues.totals(), kept=True)
+        self._make("findings", "What was found about them.", nodes.findings(), kept=True)
+        if earlier is not None:
+            since, until = sql.moment(earlier.begin_us), sql.moment(earlier.end_us)
+            within = f"{added} >= {since} AND {added} < {until}"
+            self._make("earlier_jobs", "Earlier jobs.", f"FROM all_jobs WHERE {within}")
+
+    def _make(self, view: str, what: str, query: str, kept: bool = False) -> None:
+        """Make a view of other views. ``kept``: as a table, as its rows are few and asked for
+        several times."""
+        statement = f"{'TABLE' if kept else 'VIEW'} {view} AS {query.strip()}"
+        self._rows.run(f"CREATE TEMP {statement}")
+        self.views.append(View(view, what, f"CREATE {statement}"))
+
     def _open(self, view: str, columns: pa.Schema, log: DeltaLog) -> None:
         files = log.files()
         self._rows.view(view, columns, log.root, files)
@@ -83,13 +109,6 @@ class ReportViews:
                 left_out,
             )
         )
-
-    def make(self, view: str, what: str, query: str, kept: bool = False) -> None:
-        """Make a view of other views. ``kept``: as a table, as its rows are few and asked for
-        several times."""
-        kind = "TABLE" if kept else "VIEW"
-        self._rows.run(f"CREATE TEMP {kind} {view} AS {query}")
-        self.views.append(View(view, what, f"CREATE {kind} {view} AS\n{query.strip()}"))
 
 
 def script(views: Iterable[View]) -> str:
