@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.local.database import database
 from disque_tx.spark.pipeline.report.axis import Axis
-from disque_tx.spark.pipeline.report.figures import _latencies
+from disque_tx.spark.pipeline.report.latencies import course, latencies
 from disque_tx.spark.pipeline.report.plots import heat_map
 from disque_tx.spark.pipeline.report.queries import Queries
 
@@ -25,7 +25,7 @@ class LatencyTests(SynchronousTestCase):
             jobs = [[61_000_000 * (at % 2), wait_ms] for at, wait_ms in enumerate(waits_ms)]
             made = "INSERT INTO jobs VALUES (make_timestamptz(?::BIGINT), ?)"
             rows.connection.executemany(made, [*jobs, [None, 5]])
-            return _latencies(Queries(rows), _AXIS, "begun", "wait_ms")
+            return latencies(Queries(rows), _AXIS, "begun", "wait_ms")
 
     def test_bands(self) -> None:
         """Three bands are a power of ten, and a round latency is in the band that it begins; what
@@ -44,3 +44,38 @@ class LatencyTests(SynchronousTestCase):
         for box in plot.boxes:
             self.assertTrue(0 <= box.y <= plot.bottom - box.height)
         self.assertEqual(["1", "3"], [jobs for _, jobs in plot.bands])
+
+
+class HourTests(SynchronousTestCase):
+    """Steps of hours."""
+
+    def test_round(self) -> None:
+        """A day has 24 steps that begin at full hours, a short period those of the other plots, and
+        no period more than 60; days and weeks begin at midnight."""
+        noon = 1_795_176_000
+        day = Axis(noon + 1800, 1800, 48).by_hours()
+        self.assertEqual(Axis(noon, 3600, 25), day)
+        hour = Axis(noon + 60, 60, 60)
+        self.assertEqual(hour, hour.by_hours())
+        for days in (1, 2, 3, 7, 20, 59, 90, 400, 4000):
+            step_s = max(days * 86_400 // 60, 60)
+            axis = Axis(noon + 61, step_s, 60).by_hours()
+            self.assertLessEqual(axis.steps, 60)
+            self.assertLessEqual(axis.begin_s, noon + 61)
+            self.assertGreaterEqual(axis.at_s(axis.steps), noon + 61 + 60 * step_s)
+            if days > 40:
+                self.assertEqual(0, axis.step_s % 86_400)
+
+    def test_percentiles(self) -> None:
+        """Percentiles are of the jobs of a step, and none where there are no jobs."""
+        with database(str(Path(self.mktemp()).resolve() / "table")) as rows:
+            rows.run(
+                "CREATE TABLE jobs AS SELECT make_timestamptz(3600000000 * (n // 100)) AS acked_at,"
+                " acked_at AS first_delivered_at, n % 100 + 1 AS wait_ms, NULL::BIGINT AS run_ms"
+                " FROM range(200) numbers(n) WHERE n < 100 OR n = 199"
+            )
+            found = course(Queries(rows), Axis(0, 900, 44))
+        nothing = [None] * 9
+        expected = {"p50": [50, 100], "p90": [90, 100], "p99": [99, 100]}
+        self.assertEqual({name: v + nothing for name, v in expected.items()}, found.waits)
+        self.assertEqual({name: [None] * 11 for name in expected}, found.runs)

@@ -66,6 +66,9 @@ class QueryTests(ShownCase):
         self.assertEqual(figures.rates["added"], [added.get(step, 0) for step in steps])
         waits = {(row["step"], row["band"]): row["jobs"] for row in run(page, "wait-ms")}
         self.assertEqual(figures.waits, waits)
+        course = {row["step"]: row["run_p99_ms"] for row in run(page, "run-course")}
+        expected = dict(enumerate(figures.course.runs["p99"]))
+        self.assertEqual({step: ms for step, ms in expected.items() if ms is not None}, course)
         self.assertEqual(figures.totals, run(page, "queues"))
         self.assertEqual(figures.worst, run(page, "worst"))
         for finding, (_, rows) in figures.found.items():

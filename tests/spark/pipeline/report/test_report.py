@@ -18,6 +18,7 @@ from disque_tx.spark.pipeline.lifecycle.verdicts import Audit, Suspect
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
 from disque_tx.spark.pipeline.report.axis import Axis
 from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Checked, Figures
+from disque_tx.spark.pipeline.report.latencies import Course
 from disque_tx.spark.pipeline.report.page import (
     HEADINGS,
     TITLE,
@@ -60,6 +61,7 @@ def nothing() -> Figures:
         backlog={"": [0]},
         waits={},
         runs={},
+        course=Course(Axis(0, 60, 1), {"p50": [None]}, {"p50": [None]}),
         totals=[],
         worst=[],
         flow={},
@@ -88,6 +90,7 @@ def named(name: str, advice: str = "Look.") -> Figures:
         rates={kind: [3] for kind in COUNTED},
         backlog={"": [1], name: [1]},
         waits={(0, 4): 3},
+        course=Course(Axis(0, 60, 1), {"p50": [20]}, {"p50": [None]}),
         totals=[total(name)],
         worst=[total(name)],
         flow={(name, "b" * 40): (2, 1)},
@@ -134,7 +137,7 @@ class PageTests(SynchronousTestCase):
         page = rendered(named("mail"))
         plots = re.findall(r"<svg[^>]*>\s*<title id=[^>]*>[^<]+</title>", page)
         self.assertEqual(page.count("<svg"), len(plots))
-        self.assertEqual(4, len(plots))
+        self.assertEqual(5, len(plots))
         self.assertGreaterEqual(page.count("<caption>"), len(plots))
 
     def test_verdict(self) -> None:

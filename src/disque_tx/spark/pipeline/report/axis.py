@@ -41,11 +41,15 @@ class Axis:
         end_s = self.begin_s + self.steps * self.step_s
         if end_s - self.begin_s < _HOURS_MIN * _HOUR_S:
             return self
-        # One more than needed, as hours begin anywhere in the period.
-        wanted = -(-(end_s - self.begin_s) // _HOUR_S) + 1
-        step_s = max(_HOUR_S * _round(_HOURS, wanted), self.step_s)
-        begin_s = self.begin_s // step_s * step_s
-        return Axis(begin_s, step_s, -(-(end_s - begin_s) // step_s))
+        days = -(-(end_s - self.begin_s) // (24 * _HOUR_S))
+        # With one step less than there may be, since the first one begins before the period.
+        for hours in (*_HOURS, 24 * -(-days // (BUCKETS_MAX - 1))):
+            step_s = max(hours * _HOUR_S, self.step_s)
+            begin_s = self.begin_s // step_s * step_s
+            steps = -(-(end_s - begin_s) // step_s)
+            if steps <= BUCKETS_MAX:
+                break
+        return Axis(begin_s, step_s, steps)
 
     def of(self, time: str) -> str:
         """The step of a time, in SQL; times outside count for the first or last step."""

@@ -17,7 +17,8 @@ from disque_tx.spark.pipeline.local import sql
 from disque_tx.spark.pipeline.local.auditing import COUNTS, audited
 from disque_tx.spark.pipeline.local.counting import all_runs
 from disque_tx.spark.pipeline.local.database import database
-from disque_tx.spark.pipeline.report.axis import BANDS_MAX, BANDS_PER_DECADE, BUCKETS_MAX, Axis
+from disque_tx.spark.pipeline.report.axis import BUCKETS_MAX, Axis
+from disque_tx.spark.pipeline.report.latencies import Course, course, latencies
 from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
 from disque_tx.spark.pipeline.report.spans import Period
@@ -75,10 +76,10 @@ class Comparison:
 class Figures:
     """``rates``: a count per step for each of :data:`COUNTED`. ``backlog``: jobs at the end of each
     step, of all queues (``""``) and of the longest ones. ``waits``, ``runs``: step and band of
-    latencies → jobs. ``totals`` and ``worst``: rows of the table ``totals``, by jobs and by what
-    went wrong. ``flow``: nodes → jobs exported and imported. ``found``: finding → how many there
-    are, and the worst of them. ``views``, ``queries``: what the figures were made by. ``period``:
-    that of the jobs and windows; without, all of the time."""
+    latencies → jobs. ``course``: their percentiles over time. ``totals`` and ``worst``: rows of the
+    table ``totals``, by jobs and by what went wrong. ``flow``: nodes → jobs exported and imported.
+    ``found``: finding → how many there are, and the worst of them. ``views``, ``queries``: what the
+    figures were made by. ``period``: that of the jobs and windows; without, all of the time."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -87,6 +88,7 @@ class Figures:
     backlog: dict[str, list[int]]
     waits: dict[tuple[int, int], int]
     runs: dict[tuple[int, int], int]
+    course: Course
     totals: list[Row]
     worst: list[Row]
     flow: dict[tuple[str, str], tuple[int, int]]
@@ -123,8 +125,9 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
             axis=axis,
             rates=_rates(ask, axis),
             backlog=_backlog(ask, axis, f"{every}queues"),
-            waits=_latencies(ask, axis, "first_delivered_at", "wait_ms"),
-            runs=_latencies(ask, axis, "acked_at", "run_ms"),
+            waits=latencies(ask, axis, "first_delivered_at", "wait_ms"),
+            runs=latencies(ask, axis, "acked_at", "run_ms"),
+            course=course(ask, axis),
             totals=_totals(ask, top),
             worst=_worst(ask, top),
             flow=_flow(ask),
@@ -275,23 +278,6 @@ def _running(changes: Mapping[tuple[str, int], int], queue: str, steps: int) -> 
         so_far += changes.get((queue, step), 0)
         sums.append(so_far)
     return sums
-
-
-def _latencies(ask: Queries, axis: Axis, time: str, latency_ms: str) -> dict[tuple[int, int], int]:
-    """Step and band → jobs. Band 0 is everything below 2.15 ms, the cube root of ten."""
-    band = f"floor(log10(greatest({latency_ms}, 1)) * {BANDS_PER_DECADE} + 1e-9)"
-    rows = ask.rows(
-        latency_ms.replace("_", "-"),
-        f"Jobs by step of time and by {latency_ms}, in bands of which {BANDS_PER_DECADE} are a"
-        " power of ten",
-        f"""
-SELECT {axis.of(time)} AS step,
-    CAST(least({band}, {BANDS_MAX - 1}) AS INTEGER) AS band,
-    count(*) AS jobs
-FROM jobs WHERE {time} IS NOT NULL AND {latency_ms} IS NOT NULL GROUP BY step, band
-ORDER BY step, band""",
-    )
-    return {(row["step"], row["band"]): row["jobs"] for row in rows}
 
 
 def _totals(ask: Queries, top: int) -> list[Row]:

@@ -8,7 +8,7 @@ tables give the same page, byte for byte.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -32,6 +32,7 @@ HEADINGS: Final = {
     "rates": "Rates",
     "backlog": "Backlog",
     "latency": "Latency",
+    "percentiles": "Percentiles over time",
     "queues": "Queues",
     "worst": "Worst queues",
     "retry-too-short": "RETRY too short",
@@ -165,6 +166,11 @@ def _context(figures: Figures) -> dict[str, Any]:
             ("Waiting", _WAITING, _heat(figures.waits, axis), "wait-ms"),
             ("Running", _RUNNING, _heat(figures.runs, axis), "run-ms"),
         ],
+        "courses": [
+            ("Waiting", _course(figures.course.waits, figures.course.axis), "wait-course"),
+            ("Running", _course(figures.course.runs, figures.course.axis), "run-course"),
+        ],
+        "course_s": figures.course.axis.step_s,
         "ranges": plots.ranges(figures.totals),
         "flow": FlowMatrix.of(figures.flow),
         "made": {query.name: query for query in figures.queries},
@@ -258,3 +264,8 @@ def _backlog(figures: Figures) -> plots.LinePlot | None:
 
 def _heat(cells: dict[tuple[int, int], int], axis: Axis) -> plots.HeatMap | None:
     return plots.heat_map(cells, axis) if cells else None
+
+
+def _course(series: Mapping[str, Sequence[int | None]], axis: Axis) -> plots.LinePlot | None:
+    known = any(value is not None for values in series.values() for value in values)
+    return plots.latency_lines(series, axis) if known else None
