@@ -66,6 +66,12 @@ def moment(at_s: float) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def since(at_s: float) -> str:
+    """The begin of a step of time in UTC, with the day of the week."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    return f"{at:%a %Y-%m-%d %H:%M}{f'{at::%S}' if at.second else ''} UTC"
+
+
 def node(node_id: str | None) -> str:
     """A node by the first characters of its ID, as in job IDs."""
     return name(node_id)[:_NODE_CHARACTERS]

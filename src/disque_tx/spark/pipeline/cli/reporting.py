@@ -39,6 +39,14 @@ _Value = TypeVar("_Value")
     metavar="SPAN",
     help="Compare with the same period so much earlier; --last is as long if it is not given.",
 )
+@click.option(
+    "--slo",
+    "slos",
+    multiple=True,
+    metavar="PATTERN:99%:30s",
+    help="An objective: which share of the jobs of queues like PATTERN is delivered within which"
+    " time. May be repeated.",
+)
 def report_command(out: str, html: Path, events: str | None, top: int, **words: Any) -> None:
     """Make a page with plots from the tables that lifecycle wrote to OUT."""
     with duckdb_needed("report"):
@@ -49,17 +57,19 @@ def report_command(out: str, html: Path, events: str | None, top: int, **words: 
     click.echo(str(html))
 
 
-def _asked(last: str | None, against: str | None) -> ReportScope:
+def _asked(last: str | None, against: str | None, slos: tuple[str, ...]) -> ReportScope:
     """What the options ask for.
 
     :raises click.BadParameter: when one of them cannot be understood.
     """
     from disque_tx.spark.pipeline.report import ReportScope
+    from disque_tx.spark.pipeline.report.slo import Slo
     from disque_tx.spark.pipeline.report.spans import span_ms
 
     return ReportScope(
         last_ms=None if last is None else _read("--last", span_ms, last),
         against_ms=None if against is None else _read("--against", span_ms, against),
+        slos=tuple(_read("--slo", Slo.of, word) for word in slos),
     )
 
 

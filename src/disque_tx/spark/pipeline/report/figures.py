@@ -20,6 +20,7 @@ from disque_tx.spark.pipeline.local.database import database
 from disque_tx.spark.pipeline.report.axis import BUCKETS_MAX, Axis
 from disque_tx.spark.pipeline.report.latencies import Course, course, latencies
 from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
+from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
 from disque_tx.spark.pipeline.report.spans import Period
 from disque_tx.spark.pipeline.tables.events import EventTableLog
@@ -48,10 +49,12 @@ class Checked:
 class ReportScope:
     """What a report is about, beside tables. ``last_ms``: the length of its period, which ends with
     the last event in the tables; without, all of the time. ``against_ms``: how much earlier the
-    period is that it is compared with; without ``last_ms`` both are as long as that."""
+    period is that it is compared with; without ``last_ms`` both are as long as that. ``slos``:
+    objectives, to be compared with what was reached."""
 
     last_ms: int | None = None
     against_ms: int | None = None
+    slos: tuple[Slo, ...] = ()
 
     @property
     def period_ms(self) -> int | None:
@@ -79,7 +82,8 @@ class Figures:
     latencies → jobs. ``course``: their percentiles over time. ``totals`` and ``worst``: rows of the
     table ``totals``, by jobs and by what went wrong. ``flow``: nodes → jobs exported and imported.
     ``found``: finding → how many there are, and the worst of them. ``views``, ``queries``: what the
-    figures were made by. ``period``: that of the jobs and windows; without, all of the time."""
+    figures were made by. ``period``: that of the jobs and windows; without, all of the time.
+    ``burns``: objectives, as they were asked for."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -98,6 +102,7 @@ class Figures:
     queries: list[Query] = attrs.field(factory=list)
     period: Period | None = None
     compared: Comparison | None = None
+    burns: list[Burn] = attrs.field(factory=list)
 
 
 def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
@@ -118,9 +123,10 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
         period = compared = None
         if asked.period_ms is not None:
             period, compared = _limited(ask, sources, asked.period_ms, asked.against_ms)
-        axis = _axis(ask)
+        axis, summary = _axis(ask), _summary(ask)
+        end_us = period.end_us if period else summary["end_us"] or 0
         return Figures(
-            summary=_summary(ask),
+            summary=summary,
             outcomes=_outcomes(ask),
             axis=axis,
             rates=_rates(ask, axis),
@@ -137,6 +143,7 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
             queries=ask.made,
             period=period,
             compared=compared,
+            burns=burns(ask, axis, asked.slos, end_us),
         )
 
 

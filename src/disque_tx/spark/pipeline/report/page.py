@@ -28,6 +28,7 @@ from disque_tx.spark.pipeline.report.spans import Period
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {
     "summary": "Summary",
+    "slo": "Service levels",
     "audit": "Audit",
     "rates": "Rates",
     "backlog": "Backlog",
@@ -142,7 +143,18 @@ def rendered(figures: Figures) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for name in ("code", "count", "moment", "name", "node", "sentence", "share", "size", "span"):
+    for name in (
+        "code",
+        "count",
+        "moment",
+        "name",
+        "node",
+        "sentence",
+        "share",
+        "since",
+        "size",
+        "span",
+    ):
         environment.filters[name] = getattr(wording, name)
     environment.globals.update(LEFT=plots.LEFT, RIGHT=plots.RIGHT, WIDTH=plots.WIDTH)
     return environment.get_template("report.html").render(_context(figures))
