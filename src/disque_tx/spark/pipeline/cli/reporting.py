@@ -47,6 +47,14 @@ _Value = TypeVar("_Value")
     help="An objective: which share of the jobs of queues like PATTERN is delivered within which"
     " time. May be repeated.",
 )
+@click.option(
+    "--tenant",
+    "tenants",
+    multiple=True,
+    metavar="NAME=PATTERN",
+    help="Figures of the queues like PATTERN as those of NAME. May be repeated, also with the same"
+    " NAME; the first pattern counts.",
+)
 def report_command(out: str, html: Path, events: str | None, top: int, **words: Any) -> None:
     """Make a page with plots from the tables that lifecycle wrote to OUT."""
     with duckdb_needed("report"):
@@ -57,7 +65,9 @@ def report_command(out: str, html: Path, events: str | None, top: int, **words: 
     click.echo(str(html))
 
 
-def _asked(last: str | None, against: str | None, slos: tuple[str, ...]) -> ReportScope:
+def _asked(
+    last: str | None, against: str | None, slos: tuple[str, ...], tenants: tuple[str, ...]
+) -> ReportScope:
     """What the options ask for.
 
     :raises click.BadParameter: when one of them cannot be understood.
@@ -65,10 +75,12 @@ def _asked(last: str | None, against: str | None, slos: tuple[str, ...]) -> Repo
     from disque_tx.spark.pipeline.report import ReportScope
     from disque_tx.spark.pipeline.report.slo import Slo
     from disque_tx.spark.pipeline.report.spans import span_ms
+    from disque_tx.spark.pipeline.report.tenants import tenant
 
     return ReportScope(
         last_ms=None if last is None else _read("--last", span_ms, last),
         against_ms=None if against is None else _read("--against", span_ms, against),
+        tenants=tuple(_read("--tenant", tenant, word) for word in tenants),
         slos=tuple(_read("--slo", Slo.of, word) for word in slos),
     )
 

@@ -23,6 +23,7 @@ from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
 from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
 from disque_tx.spark.pipeline.report.spans import Period
+from disque_tx.spark.pipeline.report.tenants import by_tenant
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 
 __all__ = ["BUCKETS_MAX", "COUNTED", "FINDINGS", "Checked", "Figures", "measure"]
@@ -50,11 +51,13 @@ class ReportScope:
     """What a report is about, beside tables. ``last_ms``: the length of its period, which ends with
     the last event in the tables; without, all of the time. ``against_ms``: how much earlier the
     period is that it is compared with; without ``last_ms`` both are as long as that. ``slos``:
-    objectives, to be compared with what was reached."""
+    objectives, to be compared with what was reached. ``tenants``: names, each with a pattern for
+    queues; one may have several."""
 
     last_ms: int | None = None
     against_ms: int | None = None
     slos: tuple[Slo, ...] = ()
+    tenants: tuple[tuple[str, str], ...] = ()
 
     @property
     def period_ms(self) -> int | None:
@@ -83,7 +86,7 @@ class Figures:
     table ``totals``, by jobs and by what went wrong. ``flow``: nodes → jobs exported and imported.
     ``found``: finding → how many there are, and the worst of them. ``views``, ``queries``: what the
     figures were made by. ``period``: that of the jobs and windows; without, all of the time.
-    ``burns``: objectives, as they were asked for."""
+    ``burns``, ``tenants``: as they were asked for."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -103,6 +106,7 @@ class Figures:
     period: Period | None = None
     compared: Comparison | None = None
     burns: list[Burn] = attrs.field(factory=list)
+    tenants: list[Row] = attrs.field(factory=list)
 
 
 def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
@@ -144,6 +148,7 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
             period=period,
             compared=compared,
             burns=burns(ask, axis, asked.slos, end_us),
+            tenants=by_tenant(ask, asked.tenants),
         )
 
 

@@ -35,6 +35,7 @@ HEADINGS: Final = {
     "latency": "Latency",
     "percentiles": "Percentiles over time",
     "queues": "Queues",
+    "tenants": "Tenants",
     "worst": "Worst queues",
     "retry-too-short": "RETRY too short",
     "redelivered": "Many redeliveries",
