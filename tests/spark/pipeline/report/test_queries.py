@@ -14,6 +14,7 @@ from disque_tx.spark.pipeline.local.ingestion import ingest
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle
 from disque_tx.spark.pipeline.report import ReportScope, report, sources
 from disque_tx.spark.pipeline.report.figures import Figures, measure
+from disque_tx.text.similar import similar
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.logs import Node, job_id, write
 
@@ -22,9 +23,14 @@ _QUERY = re.compile(r'<h3 id="query-([\w-]+)">.*?<pre>(.*?)</pre>', re.DOTALL)
 _LINK = re.compile(r'href="#(query-[\w-]+)"')
 
 
+def _similar(note: str) -> str:
+    return similar(note)
+
+
 def run(page: str, name: str) -> list[dict[str, Any]]:
     """The rows of a query of a page in a new DuckDB, as if views and query were pasted there."""
     with duckdb.connect() as connection:
+        connection.create_function("similar", _similar, ["VARCHAR"], "VARCHAR")
         (views,) = _VIEWS.findall(page)
         connection.execute(html.unescape(views))
         connection.execute(html.unescape(dict(_QUERY.findall(page))[name]))

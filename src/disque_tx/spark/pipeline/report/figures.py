@@ -20,6 +20,7 @@ from disque_tx.spark.pipeline.local.database import database
 from disque_tx.spark.pipeline.report.axis import BUCKETS_MAX, Axis
 from disque_tx.spark.pipeline.report.latencies import Course, course, latencies
 from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
+from disque_tx.spark.pipeline.report.returns import returns
 from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
 from disque_tx.spark.pipeline.report.spans import Period
@@ -86,7 +87,8 @@ class Figures:
     table ``totals``, by jobs and by what went wrong. ``flow``: nodes → jobs exported and imported.
     ``found``: finding → how many there are, and the worst of them. ``views``, ``queries``: what the
     figures were made by. ``period``: that of the jobs and windows; without, all of the time.
-    ``burns``, ``tenants``: as they were asked for."""
+    ``burns``, ``tenants``: as they were asked for. ``errors``: of :func:`~disque_tx.spark.pipeline
+    .report.returns.returns`, if there are events."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -107,6 +109,7 @@ class Figures:
     compared: Comparison | None = None
     burns: list[Burn] = attrs.field(factory=list)
     tenants: list[Row] = attrs.field(factory=list)
+    errors: list[Row] | None = None
 
 
 def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
@@ -149,6 +152,7 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
             compared=compared,
             burns=burns(ask, axis, asked.slos, end_us),
             tenants=by_tenant(ask, asked.tenants),
+            errors=None if table is None else returns(rows, ask),
         )
 
 

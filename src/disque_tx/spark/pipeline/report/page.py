@@ -23,6 +23,7 @@ from disque_tx.spark.pipeline.report import plots, sources
 from disque_tx.spark.pipeline.report.axis import Axis
 from disque_tx.spark.pipeline.report.figures import Figures, ReportScope, measure
 from disque_tx.spark.pipeline.report.queries import Row
+from disque_tx.spark.pipeline.report.returns import FUNCTION
 from disque_tx.spark.pipeline.report.spans import Period
 
 TITLE: Final = "Report on queues"
@@ -37,6 +38,7 @@ HEADINGS: Final = {
     "queues": "Queues",
     "tenants": "Tenants",
     "worst": "Worst queues",
+    "errors": "Retries and dead letters",
     "retry-too-short": "RETRY too short",
     "redelivered": "Many redeliveries",
     "dead-letter-candidate": "Dead-letter candidates",
@@ -187,6 +189,7 @@ def _context(figures: Figures) -> dict[str, Any]:
         "ranges": plots.ranges(figures.totals),
         "flow": FlowMatrix.of(figures.flow),
         "made": {query.name: query for query in figures.queries},
+        "similar": FUNCTION,
         "views_script": sources.script(figures.views),
         "cut": [view for view in figures.views if view.left_out],
         "stored": any(objectstore.is_in(view.root) for view in figures.views),
