@@ -11,6 +11,7 @@ from disque_tx.spark.pipeline.report.axis import Axis
 from disque_tx.spark.pipeline.report.latencies import course, latencies
 from disque_tx.spark.pipeline.report.plots import heat_map
 from disque_tx.spark.pipeline.report.queries import Queries
+from disque_tx.spark.pipeline.report.slowest import slowest
 
 _AXIS = Axis(0, 60, 2)
 
@@ -79,3 +80,29 @@ class HourTests(SynchronousTestCase):
         expected = {"p50": [50, 100], "p90": [90, 100], "p99": [99, 100]}
         self.assertEqual({name: v + nothing for name, v in expected.items()}, found.waits)
         self.assertEqual({name: [None] * 11 for name in expected}, found.runs)
+
+
+class SlowestTests(SynchronousTestCase):
+    """The slowest jobs and queues."""
+
+    def test_slowest(self) -> None:
+        """Of many jobs the slowest are listed, the slowest first, with what is needed to find them;
+        those that never ran are none of them."""
+        with database(str(Path(self.mktemp()).resolve() / "table")) as rows:
+            rows.run(
+                "CREATE TABLE jobs AS SELECT 'job-' || n AS job_id, 'q' || n % 2 AS queue,"
+                " make_timestamptz(n * 1000000) AS added_at, NULL::TIMESTAMPTZ AS began_at,"
+                " added_at AS first_event_at, 100 - n AS wait_ms,"
+                " CASE WHEN n < 90 THEN n END AS run_ms, n AS deliveries"
+                " FROM range(100) numbers(n)"
+            )
+            rows.run(
+                "CREATE TABLE totals AS SELECT queue, count(*) AS jobs, median(run_ms) AS"
+                " run_p50_ms, max(run_ms) AS run_p99_ms FROM jobs GROUP BY queue"
+            )
+            found = slowest(Queries(rows), 2)
+        self.assertEqual(["job-89", "job-88"], [row["job_id"] for row in found.ran])
+        self.assertEqual(["job-0", "job-1"], [row["job_id"] for row in found.waited])
+        self.assertEqual(["q1", "q0"], [row["queue"] for row in found.queues])
+        expected = {"job_id": "job-89", "queue": "q1", "at_us": 89_000_000, "took_ms": 89}
+        self.assertEqual({**expected, "deliveries": 89}, found.ran[0])

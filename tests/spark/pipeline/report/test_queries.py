@@ -76,6 +76,10 @@ class QueryTests(ShownCase):
         expected = dict(enumerate(figures.course.runs["p99"]))
         self.assertEqual({step: ms for step, ms in expected.items() if ms is not None}, course)
         self.assertEqual(figures.totals, run(page, "queues"))
+        slow = figures.slowest
+        self.assertEqual(slow.ran, run(page, "ran-longest"))
+        self.assertEqual(slow.waited, run(page, "waited-longest"))
+        self.assertEqual(slow.queues, run(page, "slow-queues"))
         self.assertEqual(figures.worst, run(page, "worst"))
         for finding, (_, rows) in figures.found.items():
             self.assertEqual(rows, run(page, finding))

@@ -17,7 +17,7 @@ from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit, Suspect
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
 from disque_tx.spark.pipeline.report.axis import Axis
-from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Checked, Figures
+from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Checked, Figures, ReportScope
 from disque_tx.spark.pipeline.report.latencies import Course
 from disque_tx.spark.pipeline.report.page import (
     HEADINGS,
@@ -27,6 +27,8 @@ from disque_tx.spark.pipeline.report.page import (
     rendered,
     report,
 )
+from disque_tx.spark.pipeline.report.slo import Burn, Slo
+from disque_tx.spark.pipeline.report.slowest import Slowest
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
 
@@ -82,6 +84,8 @@ def named(name: str, advice: str = "Look.") -> Figures:
     """Figures with this name in every place."""
     places = ("queue", "job_id", "node", "peer")
     finding = {**dict.fromkeys(places, name), "advice": advice}
+    slow = {"job_id": name, "queue": name, "at_us": 0, "took_ms": 7, "deliveries": 1}
+    owned = {**total(name), "tenant": name, "acked": 1, "redelivered": 1}
     suspect = Suspect("lost", "violated", name, name)
     return attrs.evolve(
         nothing(),
@@ -95,6 +99,10 @@ def named(name: str, advice: str = "Look.") -> Figures:
         worst=[total(name)],
         flow={(name, "b" * 40): (2, 1)},
         found={kind: (1, [finding]) for kind in FINDINGS},
+        burns=[Burn(Slo(name, "99", 1000), "slo-1", 3, 1, 0)],
+        tenants=[owned],
+        errors=[{"error": advice, "returns": 3, "jobs": 2, "dead": 1, "queue": name, "last_us": 0}],
+        slowest=Slowest([slow], [slow], [total(name)]),
         checked=Checked(Audit(3, {("lost", "violated"): 1}, [suspect]), {name: 7}),
     )
 
@@ -176,7 +184,11 @@ class ReportTests(PipelineCase):
         out = self.results(table)
         html = self.folder / "report.html"
         html.write_text(f"<title>{TITLE}</title> of yesterday")
-        report(out, html, table)
+        asked = ReportScope(
+            slos=(Slo.of("*:99%:1s"), Slo.of("orders:90%:30s")),
+            tenants=(("shop", "orders"), ("shop", "thumbnails"), ("office", "mail")),
+        )
+        report(out, html, table, asked=asked)
         page = html.read_text(encoding="utf-8")
         for heading in HEADINGS.values():
             self.assertIn(f">{heading}</h2>", page)

@@ -22,6 +22,7 @@ from disque_tx.spark.pipeline.report.latencies import Course, course, latencies
 from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
 from disque_tx.spark.pipeline.report.returns import returns
 from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
+from disque_tx.spark.pipeline.report.slowest import Slowest, slowest
 from disque_tx.spark.pipeline.report.sources import ReportViews, View
 from disque_tx.spark.pipeline.report.spans import Period
 from disque_tx.spark.pipeline.report.tenants import by_tenant
@@ -67,6 +68,7 @@ class ReportScope:
 
 
 _EVERYTHING: Final = ReportScope()
+_NONE_SLOW: Final = Slowest([], [], [])
 
 
 @attrs.frozen
@@ -110,6 +112,7 @@ class Figures:
     burns: list[Burn] = attrs.field(factory=list)
     tenants: list[Row] = attrs.field(factory=list)
     errors: list[Row] | None = None
+    slowest: Slowest = _NONE_SLOW
 
 
 def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
@@ -152,6 +155,7 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
             compared=compared,
             burns=burns(ask, axis, asked.slos, end_us),
             tenants=by_tenant(ask, asked.tenants),
+            slowest=slowest(ask, top),
             errors=None if table is None else returns(rows, ask),
         )
 

@@ -39,6 +39,7 @@ HEADINGS: Final = {
     "tenants": "Tenants",
     "worst": "Worst queues",
     "errors": "Retries and dead letters",
+    "slowest": "Slowest",
     "retry-too-short": "RETRY too short",
     "redelivered": "Many redeliveries",
     "dead-letter-candidate": "Dead-letter candidates",
@@ -189,6 +190,10 @@ def _context(figures: Figures) -> dict[str, Any]:
         "ranges": plots.ranges(figures.totals),
         "flow": FlowMatrix.of(figures.flow),
         "made": {query.name: query for query in figures.queries},
+        "longest": [
+            ("Jobs that ran longest", figures.slowest.ran, "ran-longest"),
+            ("Jobs that waited longest", figures.slowest.waited, "waited-longest"),
+        ],
         "similar": FUNCTION,
         "views_script": sources.script(figures.views),
         "cut": [view for view in figures.views if view.left_out],
