@@ -218,6 +218,9 @@ class ReportTests(PipelineCase):
             report(str(self.folder), self.folder / "report.html")
         self.assertIn("has no jobs, queues", str(raised.exception))
         self.assertFalse((self.folder / "report.html").exists())
+        with self.assertRaises(BadTable):
+            report(str(self.folder / "typo" / "out"), self.folder / "report.html")
+        self.assertEqual([], list(self.folder.iterdir()))
 
     def test_how_to(self) -> None:
         """The program in the guide writes the page, and the command writes the same one."""

@@ -37,7 +37,7 @@ _Value = TypeVar("_Value")
 @click.option(
     "--against",
     metavar="SPAN",
-    help="Compare with the same period so much earlier; --last is as long if it is not given.",
+    help="Compare with the same period, earlier by this; --last is as long if it is not given.",
 )
 @click.option(
     "--slo",

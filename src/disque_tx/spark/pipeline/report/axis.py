@@ -63,6 +63,6 @@ class Axis:
 
 
 def _round(multiples: Sequence[int], wanted: int) -> int:
-    """The least of these multiples that makes few enough of so many steps."""
+    """The least of these multiples of a step with which a plot can show all steps."""
     enough = (multiple for multiple in multiples if multiple * BUCKETS_MAX >= wanted)
     return next(enough, -(-wanted // BUCKETS_MAX))

@@ -11,7 +11,6 @@ from typing import Final
 
 import attrs
 
-from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit
 from disque_tx.spark.pipeline.local import sql
 from disque_tx.spark.pipeline.local.auditing import COUNTS, audited
@@ -23,7 +22,7 @@ from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
 from disque_tx.spark.pipeline.report.returns import returns
 from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
 from disque_tx.spark.pipeline.report.slowest import Slowest, slowest
-from disque_tx.spark.pipeline.report.sources import ReportViews, View
+from disque_tx.spark.pipeline.report.sources import ReportViews, View, results_root
 from disque_tx.spark.pipeline.report.spans import Period
 from disque_tx.spark.pipeline.report.tenants import by_tenant
 from disque_tx.spark.pipeline.tables.events import EventTableLog
@@ -123,11 +122,12 @@ def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYT
 
     :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     """
-    with database(resolved(out), _TOO_LARGE) as rows:
+    root = results_root(out)
+    table = None if events is None else EventTableLog(events)
+    with database(root, _TOO_LARGE) as rows:
         sources, ask = ReportViews(rows), Queries(rows)
         every = "" if asked.period_ms is None else "all_"
-        sources.open_results(out, _views(every))
-        table = None if events is None else EventTableLog(events)
+        sources.open_results(root, _views(every))
         if table is not None:
             sources.open_events(table, f"{every}events")
         period = compared = None

@@ -38,6 +38,21 @@ class View:
     left_out: int = 0
 
 
+def results_root(out: str) -> str:
+    """The resolved path of what ``lifecycle`` wrote to ``out``.
+
+    :raises BadTable: when there is something else, or nothing.
+    """
+    root = resolved(out)
+    absent = [part for part in RESULTS if not DeltaLog.exists(f"{root}/{part}")]
+    if absent:
+        raise BadTable(
+            f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT'"
+            " makes the tables for a report; pass its OUT."
+        )
+    return root
+
+
 class ReportViews:
     """Makes views in a database. ``views``: all that were made, in order."""
 
@@ -45,18 +60,8 @@ class ReportViews:
         self._rows = rows
         self.views: list[View] = []
 
-    def open_results(self, out: str, names: Mapping[str, str]) -> None:
-        """Make views of tables that ``lifecycle`` wrote to ``out``. ``names``: table → view.
-
-        :raises BadTable: when there are others, or none.
-        """
-        root = resolved(out)
-        absent = [part for part in RESULTS if not DeltaLog.exists(f"{root}/{part}")]
-        if absent:
-            raise BadTable(
-                f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT'"
-                " makes the tables for a report; pass its OUT."
-            )
+    def open_results(self, root: str, names: Mapping[str, str]) -> None:
+        """Make views of tables below a resolved path. ``names``: table → view."""
         for part, view in names.items():
             self._open(view, SCHEMAS[part], DeltaLog(f"{root}/{part}"))
 

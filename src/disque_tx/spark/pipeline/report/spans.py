@@ -41,7 +41,7 @@ class Period:
         return self.begin_us / _US_IN_S, self.end_us / _US_IN_S
 
     def earlier(self, by_ms: int) -> Period:
-        """The period so much earlier."""
+        """A period of the same length, earlier by this time."""
         by_us = by_ms * _US_IN_MS
         return Period(self.begin_us - by_us, self.end_us - by_us)
 
