@@ -95,7 +95,7 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 	touch $@
 
 # Besides, what one extra asks for.
-$(addprefix $(VENV)/.made-,spark site dist): $(VENV)/.made-%: $(VENV)/.made
+$(addprefix $(VENV)/.made-,lake site dist): $(VENV)/.made-%: $(VENV)/.made
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[$*]'
 	touch $@
 
@@ -127,7 +127,7 @@ say-demo:
 	@test -e $(VENV)/.made || echo "A daemon, a producer and a worker will run for 6 seconds. Their environment is made first."
 
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
-demo-pipeline: $(VENV)/.made-spark
+demo-pipeline: $(VENV)/.made-lake
 	@$(BIN)/python examples/pipeline/run.py
 
 # What `python examples/run.py celery` shows, for each framework in turn.

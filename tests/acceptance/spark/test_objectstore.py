@@ -112,6 +112,14 @@ class CommandTests(ObjectStoreCase):
             segment(folder, node.events)
         return folder
 
+    def reported(self, where: str, table: str) -> str:
+        """The report of what is at a place, without its queries, which name the files."""
+        page = self.folder() / "report.html"
+        self.run_command("report", f"{where}/out", "--events", table, "--html", page)
+        shown, _, queries = page.read_text().partition('<section id="queries"')
+        self.assertIn(f"{where}/out/jobs/", queries)
+        return shown
+
     def test_chain(self) -> None:
         """The same commands as on a disk have the same results, from logs on a disk or on S3; and
         nothing that is printed has the key."""
@@ -125,6 +133,7 @@ class CommandTests(ObjectStoreCase):
             self.assertEqual(here, there, part)
         here, there = (json.loads(self.run_command("audit", t, "--json")) for t in tables.values())
         self.assertEqual(here, there)
+        self.assertEqual(*(self.reported(where, table) for where, table in tables.items()))
         events = tables[self.store]
         more = Node("d")
         more.add(0, job_id(1, "d"), queue="private")

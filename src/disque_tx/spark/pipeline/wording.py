@@ -54,9 +54,22 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.3g} %" if whole else NOTHING
 
 
+def change(value: float | None, before: float | None) -> str:
+    """How much a number grew since before, in percent of that."""
+    if value is None or not before:
+        return NOTHING
+    return f"{100 * (value - before) / before:+.3g} %"
+
+
 def moment(at_s: float) -> str:
     """A time of day in UTC."""
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def since(at_s: float) -> str:
+    """The begin of a step of time in UTC, with the day of the week."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    return f"{at:%a %Y-%m-%d %H:%M}{f'{at::%S}' if at.second else ''} UTC"
 
 
 def node(node_id: str | None) -> str:
@@ -79,6 +92,11 @@ def name(text: str | None) -> str:
 def sentence(text: str) -> str:
     """A text that may contain such names."""
     return _seen(text[:_SENTENCE_CHARACTERS_MAX])
+
+
+def code(text: str) -> str:
+    """Lines of a program that may contain such names, of any length."""
+    return "\n".join(map(_seen, text.split("\n")))
 
 
 def _seen(text: str) -> str:

@@ -68,6 +68,11 @@ class ProgramTests(SynchronousTestCase):
         self.assertIn(f"{out}/findings\n", said)
         self.assertEqual(shop.JOBS + 8, len(rows(out / "jobs")[1]))
         self.assertIn("248 jobs.\nNo violations were found.\n", self.duckdb("audit", table))
+        page = self.folder / "report.html"
+        for engine in ((), ("--engine", "duckdb")):
+            said = self.run_program(*engine, "report", out, "--html", page, "--events", table)
+            self.assertEqual(f"{page}\n", said)
+        self.assertIn("Nothing is wrong with 248 jobs", page.read_text())
         self.assertIn("files became 1", self.duckdb("optimize", table, "--all"))
         self.assertIn("OPTIMIZE", self.duckdb("history", table))
         done = json.loads(self.duckdb("forget", table, "--queue", "orders", "--json"))
@@ -88,9 +93,10 @@ class ProgramTests(SynchronousTestCase):
     def test_not_installed(self) -> None:
         """Without the package duckdb, one sentence says what to install."""
         self.absent("duckdb")
-        said = self.run_program("--engine", "duckdb", "audit", "table", status=1)
-        self.assertIn("pip install 'disque-tx[lake]'", said)
-        self.assertEqual(1, said.count("\n"))
+        for words in (("--engine", "duckdb", "audit", "table"), ("report", "x", "--html", "y")):
+            said = self.run_program(*words, status=1)
+            self.assertIn("needs the package duckdb: pip install 'disque-tx[lake]'", said)
+            self.assertEqual(1, said.count("\n"))
 
 
 class MistakeTests(SynchronousTestCase):
@@ -111,7 +117,6 @@ class MistakeTests(SynchronousTestCase):
         """Commands that only Spark has say so, and start nothing."""
         folder = self.mktemp()
         for words in (
-            ("report", "out", "--html", "x.html"),
             ("export", folder, "--into", "x"),
             ("convert", "table"),
             ("stream", "q", "--into", "x", "--servers", "127.0.0.1:1"),
@@ -127,7 +132,6 @@ class MistakeTests(SynchronousTestCase):
             ("ingest", "s3://bucket/logs", "--into", self.mktemp()),
             ("lifecycle", "s3://bucket/table", "--into", self.mktemp()),
             ("lifecycle", self.mktemp(), "--into", "s3://bucket/results"),
-            ("audit", "s3://bucket/table"),
         ):
             wrong = self.run_command(*words)
             self.assertEqual(1, wrong.exit_code)

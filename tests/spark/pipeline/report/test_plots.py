@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.report import plots
-from disque_tx.spark.pipeline.report.figures import Axis
+from disque_tx.spark.pipeline.report.axis import Axis
 
 _VALUES = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=60)
 
@@ -21,7 +20,8 @@ class LineTests(SynchronousTestCase):
     def test_in_sight(self, values: list[int]) -> None:
         """Every value, and 0, is within the axis, whatever the values are."""
         plot = plots.lines({"a": values}, Axis(0, 60, len(values)))
-        places = [float(point.split(",")[1]) for point in plot.lines[0].points.split(" ")]
+        (piece,) = plot.lines[0].pieces
+        places = [float(point.split(",")[1]) for point in piece.split(" ")]
         highest, lowest = plot.y_ticks[-1].at, plot.y_ticks[0].at
         self.assertTrue(all(highest - 0.1 <= place <= lowest + 0.1 for place in places))
         self.assertIn("0", [tick.label for tick in plot.y_ticks])
@@ -30,7 +30,7 @@ class LineTests(SynchronousTestCase):
     def test_one_step(self) -> None:
         """A single step is drawn as a visible line."""
         (line,) = plots.lines({"a": [3]}, Axis(0, 60, 1)).lines
-        self.assertEqual(2, len(line.points.split(" ")))
+        self.assertEqual(2, len(line.pieces[0].split(" ")))
         self.assertEqual(["3"], line.values)
 
     def test_labels(self) -> None:
@@ -39,6 +39,29 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(["19:00:00", "19:01:00"], [tick.label for tick in day.x_ticks])
         week = plots.lines({"a": [0] * 4}, Axis(1_795_201_200, 86_400, 4))
         self.assertEqual("11-20 19:00", week.x_ticks[0].label)
+
+
+class LatencyLineTests(SynchronousTestCase):
+    """Percentiles over time."""
+
+    @given(st.lists(st.none() | st.integers(0, 10**13), min_size=1, max_size=60))
+    def test_in_sight(self, values: list[int | None]) -> None:
+        """Every time is within the axis, and beside the plot as text."""
+        plot = plots.latency_lines({"p50": values}, Axis(0, 60, len(values)))
+        (line,) = plot.lines
+        points = [point.split(",") for piece in line.pieces for point in piece.split(" ")]
+        highest, lowest = plot.y_ticks[-1].at, plot.y_ticks[0].at
+        self.assertTrue(all(highest - 0.1 <= float(y) <= lowest + 0.1 for _, y in points))
+        self.assertTrue(all(plots.LEFT <= float(x) <= plots.RIGHT for x, _ in points))
+        self.assertEqual([*map(wording.span, values)], line.values)
+
+    def test_gaps(self) -> None:
+        """Where no job was, there is no line, and a step between two gaps is still seen."""
+        plot = plots.latency_lines({"p50": [10, 10, None, 1000, None]}, Axis(0, 60, 5))
+        pieces = plot.lines[0].pieces
+        self.assertEqual([2, 2], [len(piece.split(" ")) for piece in pieces])
+        self.assertEqual(["10 ms", "100 ms", "1 s"], [tick.label for tick in plot.y_ticks])
+        self.assertEqual({"210.0"}, {point.split(",")[1] for point in pieces[0].split(" ")})
 
 
 class HeatMapTests(SynchronousTestCase):
@@ -67,7 +90,7 @@ class RangesTests(SynchronousTestCase):
     def test_unknown(self) -> None:
         """A queue without measurements has a name and no bars."""
         ranks = [f"{kind}_{rank}_ms" for kind in ("wait", "run") for rank in ("p50", "p95", "p99")]
-        plot = plots.ranges([Row(queue="mail", **dict.fromkeys(ranks))])
+        plot = plots.ranges([dict(queue="mail", **dict.fromkeys(ranks))])
         self.assertEqual(["mail"], [tick.label for tick in plot.names])
         self.assertEqual(([], []), (plot.boxes, plot.marks))
 

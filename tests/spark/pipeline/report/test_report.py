@@ -9,14 +9,16 @@ from typing import Any
 import attrs
 from click.testing import CliRunner
 from markupsafe import escape
-from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.errors import BadTable, OutputExists
 from disque_tx.spark.pipeline.cli.program import command
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit, Suspect
-from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Axis, Checked, Figures
+from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
+from disque_tx.spark.pipeline.report.axis import Axis
+from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Checked, Figures, ReportScope
+from disque_tx.spark.pipeline.report.latencies import Course
 from disque_tx.spark.pipeline.report.page import (
     HEADINGS,
     TITLE,
@@ -25,6 +27,8 @@ from disque_tx.spark.pipeline.report.page import (
     rendered,
     report,
 )
+from disque_tx.spark.pipeline.report.slo import Burn, Slo
+from disque_tx.spark.pipeline.report.slowest import Slowest
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
 
@@ -34,23 +38,23 @@ _LOADS = re.compile(r"""https?:|\b(?:src|srcset|poster|action)=|@import|url\(|<s
 _HOW_TO = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "report-on-queues.md"
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _NAMES = ("week", "history", "report.html")
+_FILES = re.compile(r"read_parquet\(\[.*?\n\]", re.DOTALL)
 _RANKS = ("p50", "p95", "p99", "p999")
 
 
 def nothing() -> Figures:
     """The figures of tables without rows."""
-    summary = Row(
-        jobs=0,
-        bytes=None,
-        begin_us=None,
-        end_us=None,
-        nodes=0,
-        deliveries=0,
-        nacks=0,
-        redelivered_jobs=0,
-        added=0,
-        queues=0,
+    counts = (
+        "jobs",
+        "nodes",
+        "deliveries",
+        "nacks",
+        "redelivered_jobs",
+        "added",
+        "queues",
+        "acked",
     )
+    summary = {**dict.fromkeys(counts, 0), "bytes": None, "begin_us": None, "end_us": None}
     return Figures(
         summary=summary,
         outcomes={},
@@ -59,6 +63,7 @@ def nothing() -> Figures:
         backlog={"": [0]},
         waits={},
         runs={},
+        course=Course(Axis(0, 60, 1), {"p50": [None]}, {"p50": [None]}),
         totals=[],
         worst=[],
         flow={},
@@ -67,29 +72,37 @@ def nothing() -> Figures:
     )
 
 
-def total(queue: str) -> Row:
+def total(queue: str) -> dict[str, Any]:
     """A row of the table ``totals``."""
     times = {f"{k}_{r}_ms": 20 for k in ("wait", "run", "total") for r in _RANKS}
     counts = dict.fromkeys(("nacks", "retries", "expired", "lost", "pending"), 1)
     fields: dict[str, Any] = {"queue": queue, "jobs": 3, "bytes": 12, "redelivered_jobs": 2}
-    return Row(**fields, retry_s_min=60, **counts, **times)
+    return {**fields, "retry_s_min": 60, **counts, **times}
 
 
 def named(name: str, advice: str = "Look.") -> Figures:
     """Figures with this name in every place."""
-    finding = Row(queue=name, job_id=name, node=name, peer=name, advice=advice)
+    places = ("queue", "job_id", "node", "peer")
+    finding = {**dict.fromkeys(places, name), "advice": advice}
+    slow = {"job_id": name, "queue": name, "at_us": 0, "took_ms": 7, "deliveries": 1}
+    owned = {**total(name), "tenant": name, "acked": 1, "redelivered": 1}
     suspect = Suspect("lost", "violated", name, name)
     return attrs.evolve(
         nothing(),
-        summary=Row(**{**nothing().summary.asDict(), "jobs": 3, "queues": 1}),
+        summary={**nothing().summary, "jobs": 3, "queues": 1},
         outcomes={"acked": 3},
         rates={kind: [3] for kind in COUNTED},
         backlog={"": [1], name: [1]},
         waits={(0, 4): 3},
+        course=Course(Axis(0, 60, 1), {"p50": [20]}, {"p50": [None]}),
         totals=[total(name)],
         worst=[total(name)],
         flow={(name, "b" * 40): (2, 1)},
         found={kind: (1, [finding]) for kind in FINDINGS},
+        burns=[Burn(Slo(name, "99", 1000), "slo-1", 3, 1, 0)],
+        tenants=[owned],
+        errors=[{"error": advice, "returns": 3, "jobs": 2, "dead": 1, "queue": name, "last_us": 0}],
+        slowest=Slowest([slow], [slow], [total(name)]),
         checked=Checked(Audit(3, {("lost", "violated"): 1}, [suspect]), {name: 7}),
     )
 
@@ -132,7 +145,7 @@ class PageTests(SynchronousTestCase):
         page = rendered(named("mail"))
         plots = re.findall(r"<svg[^>]*>\s*<title id=[^>]*>[^<]+</title>", page)
         self.assertEqual(page.count("<svg"), len(plots))
-        self.assertEqual(4, len(plots))
+        self.assertEqual(5, len(plots))
         self.assertGreaterEqual(page.count("<caption>"), len(plots))
 
     def test_verdict(self) -> None:
@@ -151,26 +164,43 @@ class PageTests(SynchronousTestCase):
         self.assertEqual((0, 0, 0), flow.cell("f" * 40, f"{30:040x}"))
 
 
+def comparable(page: str, folder: Path) -> str:
+    """A page without the names of files, which are random."""
+    return _FILES.sub("read_parquet([FILES]", page).replace(str(folder), "/data")
+
+
 class ReportTests(PipelineCase):
     """From tables to a page."""
 
+    def results(self, table: str, **words: Any) -> str:
+        """What ``lifecycle`` makes of a table, by the engine of this test."""
+        out = str(self.folder / "out")
+        lifecycle(self.spark, table, out, **words)
+        return out
+
     def test_golden(self) -> None:
-        """The same events give the same page, byte for byte."""
-        table, out = self.ingested(*shop.nodes()), str(self.folder / "out")
-        lifecycle(self.spark, table, out)
+        """The same events give the same page, byte for byte, but for the names of files."""
+        table = self.ingested(*shop.nodes())
+        out = self.results(table)
         html = self.folder / "report.html"
         html.write_text(f"<title>{TITLE}</title> of yesterday")
-        report(self.spark, out, html, table)
+        asked = ReportScope(
+            slos=(Slo.of("*:99%:1s"), Slo.of("orders:90%:30s")),
+            tenants=(("shop", "orders"), ("shop", "thumbnails"), ("office", "mail")),
+        )
+        report(out, html, table, asked=asked)
         page = html.read_text(encoding="utf-8")
         for heading in HEADINGS.values():
             self.assertIn(f">{heading}</h2>", page)
+        html.write_text(comparable(page, self.folder), encoding="utf-8")
         self.assertTrue(
-            page == GOLDEN.read_text(encoding="utf-8"),
+            html.read_text(encoding="utf-8") == GOLDEN.read_text(encoding="utf-8"),
             f"{html} differs from {GOLDEN}; if it should, put it there.",
         )
         self.assertEqual([html], list(self.folder.glob("*.html")))
+        self.assertEqual([], list(self.folder.glob(".*")))
         with self.assertRaises(CannotWrite) as raised:
-            report(self.spark, out, self.folder / "no" / "such" / "report.html")
+            report(out, self.folder / "no" / "such" / "report.html")
         self.assertIn("No such file or directory", str(raised.exception))
 
     def test_foreign_file(self) -> None:
@@ -178,16 +208,19 @@ class ReportTests(PipelineCase):
         page = self.folder / "index.html"
         page.write_text("<title>My shop</title>")
         with self.assertRaises(OutputExists) as raised:
-            report(self.spark, str(self.folder / "out"), page)
+            report(str(self.folder / "out"), page)
         self.assertIn("is not a report. Choose another file", str(raised.exception))
         self.assertEqual("<title>My shop</title>", page.read_text())
 
     def test_no_lifecycle(self) -> None:
         """A folder with other content is an error, with the command that makes the right one."""
         with self.assertRaises(BadTable) as raised:
-            report(self.spark, str(self.folder), self.folder / "report.html")
+            report(str(self.folder), self.folder / "report.html")
         self.assertIn("has no jobs, queues", str(raised.exception))
         self.assertFalse((self.folder / "report.html").exists())
+        with self.assertRaises(BadTable):
+            report(str(self.folder / "typo" / "out"), self.folder / "report.html")
+        self.assertEqual([], list(self.folder.iterdir()))
 
     def test_how_to(self) -> None:
         """The program in the guide writes the page, and the command writes the same one."""
@@ -198,7 +231,17 @@ class ReportTests(PipelineCase):
         exec(program, {})
         words = ["report", "week", "--events", "history", "--html", "report.html"]
         paths = [str(self.folder / word) if word in _NAMES else word for word in words]
-        result = CliRunner().invoke(command, ["--master", "local[2]", "--no-progress", *paths])
+        result = CliRunner().invoke(command, ["--no-progress", *paths])
         self.assertEqual((0, f"{self.folder}/report.html\n"), (result.exit_code, result.output))
         pages = [(self.folder / name).read_text() for name in ("week.html", "report.html")]
         self.assertTrue(pages[0] == pages[1])
+
+
+class LocalReportTests(ReportTests):
+    """The same from tables that DuckDB made."""
+
+    def results(self, table: str, **words: Any) -> str:
+        """What ``lifecycle`` by DuckDB makes of a table."""
+        out = str(self.folder / "out")
+        by_duckdb(table, out, **words)
+        return out

@@ -15,7 +15,7 @@ _PIPELINE: Final = "disque_tx.spark.pipeline"
 #: Command → the module below that defines it, as NAME_command.
 _COMMANDS: Final = {
     **dict.fromkeys(("ingest", "lifecycle", "audit"), "cli.analysis"),
-    "report": "report.page",
+    "report": "cli.reporting",
     "export": "transfer.export",
     "load": "transfer.load",
     "replay": "transfer.replay",

@@ -51,14 +51,8 @@ class PipelineRunner:
             with self.spark() as spark:
                 yield SparkEngine(spark)
             return
-        try:
+        with duckdb_needed(f"--engine {DUCKDB}"):
             from disque_tx.spark.pipeline.local.engine import DuckEngine
-        except ModuleNotFoundError as error:
-            if error.name != DUCKDB:
-                raise
-            raise click.ClickException(
-                "--engine duckdb needs the package duckdb: pip install 'disque-tx[lake]'"
-            ) from error
 
         with errors_shown():
             yield DuckEngine()
@@ -76,6 +70,22 @@ class PipelineRunner:
         from disque_tx.spark.pipeline.stages import running
 
         return running(self.master, {**SETTINGS, **self.settings}, self.progress)
+
+
+@contextmanager
+def duckdb_needed(what: str) -> Iterator[None]:
+    """Where modules are imported that need DuckDB. ``what``: is asked for.
+
+    :raises click.ClickException: when it is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != DUCKDB:
+            raise
+        raise click.ClickException(
+            f"{what} needs the package duckdb: pip install 'disque-tx[lake]'"
+        ) from error
 
 
 @contextmanager

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline.lifecycle.rules import ACKED, GRACE_S, LOST_US
 from disque_tx.spark.pipeline.lifecycle.verdicts import UNKNOWN, VIOLATED, Audit, Suspect
 from disque_tx.spark.pipeline.local import nodes, sql
-from disque_tx.spark.pipeline.local.database import check_local, database
+from disque_tx.spark.pipeline.local.database import Database, database
 from disque_tx.spark.pipeline.local.jobs import EventExtent, jobs
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 
 _GRACE_US: Final = GRACE_S * 1_000_000
+#: How many jobs each check found.
+COUNTS: Final = "SELECT check_name, verdict, count(*) AS jobs FROM suspects GROUP BY ALL"
 #: Numbers that are counted together.
 _BLOCK_BITS: Final = 6
 
@@ -23,20 +24,24 @@ def audit(
 ) -> Audit:
     """Check all jobs of a table. Arguments and errors are those of
     :func:`disque_tx.spark.pipeline.lifecycle.audit.audit`."""
-    check_local(resolved(table))
     events = EventTableLog(table, as_of=as_of)
     with database(events.root) as rows:
-        rows.view("events", events.log.schema, events.root, events.log.files())
-        extent = EventExtent.of(rows)
-        rows.run(f"CREATE TEMP TABLE jobs AS {jobs(extent)}")
-        rows.run(f"CREATE TEMP TABLE gaps AS {_last_gaps()}")
-        rows.run(f"CREATE TEMP TABLE suspects AS {_suspects(extent.horizon_us, skew_ms)}")
-        counted = rows.rows("SELECT check_name, verdict, count(*) FROM suspects GROUP BY ALL")
-        named = rows.rows(
-            "SELECT check_name, verdict, job_id, queue FROM suspects QUALIFY row_number() OVER"
-            f" (PARTITION BY check_name, verdict ORDER BY job_id) <= {limit} ORDER BY ALL"
-        )
-        ((count,),) = rows.rows("SELECT count(*) FROM jobs")
+        return audited(rows, events, limit, skew_ms)
+
+
+def audited(rows: Database, events: EventTableLog, limit: int, skew_ms: int = 1000) -> Audit:
+    """The same in a database that is there, in which tables are made for it."""
+    rows.view("events", events.log.schema, events.root, events.log.files())
+    extent = EventExtent.of(rows)
+    rows.run(f"CREATE TEMP TABLE jobs AS {jobs(extent)}")
+    rows.run(f"CREATE TEMP TABLE gaps AS {_last_gaps()}")
+    rows.run(f"CREATE TEMP TABLE suspects AS {_suspects(extent.horizon_us, skew_ms)}")
+    counted = rows.rows(COUNTS)
+    named = rows.rows(
+        "SELECT check_name, verdict, job_id, queue FROM suspects QUALIFY row_number() OVER"
+        f" (PARTITION BY check_name, verdict ORDER BY job_id) <= {limit} ORDER BY ALL"
+    )
+    ((count,),) = rows.rows("SELECT count(*) FROM jobs")
     counts = Counter({(check, verdict): number for check, verdict, number in counted})
     return Audit(count, dict(counts), [Suspect(*row) for row in named])
 

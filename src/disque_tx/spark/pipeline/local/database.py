@@ -1,7 +1,8 @@
 """A DuckDB in the memory of this process, which holds rows while a command runs.
 
 Its memory is limited. What does not fit is on the disk of the table meanwhile, in a folder beside
-it that is removed afterwards; one that a killed process left is removed by the next.
+it that is removed afterwards; one that a killed process left is removed by the next. Beside a table
+in an object store this is a folder for temporary files.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from disque_tx.spark.errors import PipelineError
+from disque_tx.spark.paths import opened
 from disque_tx.spark.pipeline.local import sql
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
 from disque_tx.spark.pipeline.tables.footers import Staged, written
@@ -26,6 +29,7 @@ from disque_tx.spark.pipeline.tables.footers import Staged, written
 MEMORY: Final = "1GiB"
 _FOLDER: Final = ".disque-pipeline-"
 _LOCK: Final = "lock"
+_TOO_LARGE: Final = "Use --engine spark for so many events."
 
 
 class NotLocal(PipelineError):
@@ -37,10 +41,12 @@ class Failed(PipelineError):
 
 
 class Database:
-    """One database."""
+    """One database. ``statements``: those without a result that were run, except of views of
+    files."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
+        self.statements: list[str] = []
 
     def view(self, view: str, schema: pa.Schema, root: str, files: Iterable[DataFile]) -> None:
         """Make a view of the rows of Parquet files below the folder of a table, with the columns of
@@ -49,12 +55,25 @@ class Database:
         inside = pa.schema([field for field in schema if field.name != "dt"])
         query = sql.no_rows(inside)
         if names:
-            # DuckDB takes the name of a file that exists for no pattern.
-            query += (
-                f"\nUNION ALL BY NAME SELECT * FROM read_parquet({sql.texts(names)},"
-                " union_by_name = true, hive_partitioning = false)"
-            )
-        self.run(f"CREATE OR REPLACE TEMP VIEW {sql.name(view)} AS {sql.typed(inside, query)}")
+            query += f"\nUNION ALL BY NAME SELECT * FROM {self._stored(view, inside, names)}"
+        made = f"CREATE OR REPLACE TEMP VIEW {sql.name(view)} AS {sql.typed(inside, query)}"
+        self.connection.execute(made)
+
+    def _stored(self, view: str, columns: pa.Schema, names: list[str]) -> str:
+        """Parquet files as a source of rows. Those that are on no disk are read by Arrow, a batch
+        after the other, since DuckDB would need an extension."""
+        if names[0].startswith("/"):
+            return sql.parquet(names)
+        places = [opened(name) for name in names]
+        dataset = pads.dataset(
+            [place for _, place in places],
+            schema=columns,
+            filesystem=places[0][0],
+            format="parquet",
+        )
+        source = f"files of {view}"
+        self.connection.register(source, dataset)
+        return sql.name(source)
 
     def write(self, query: str, root: str, partition_by: str | None = None) -> Staged:
         """Write the rows of a query as Parquet to a new folder of a table. They are not part of the
@@ -72,22 +91,30 @@ class Database:
 
     def run(self, statement: str) -> None:
         """Run a statement without a result."""
+        self.statements.append(statement)
         self.connection.execute(statement)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query, of which there are few."""
         return self.connection.execute(query).fetchall()
 
+    def records(self, query: str) -> list[dict[str, Any]]:
+        """The same with the names of the columns."""
+        found = self.connection.execute(query)
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
 
 @contextmanager
-def database(root: str) -> Iterator[Database]:
+def database(root: str, too_large: str = _TOO_LARGE) -> Iterator[Database]:
     """A database for a command that writes to, or reads, the table at a resolved path.
 
-    :raises NotLocal: when that is not on a disk of this machine.
+    ``too_large``: what to do when there is not enough memory.
+
     :raises Failed: when DuckDB cannot finish, with the reason.
     """
-    check_local(root)
-    with _spilling(Path(root).parent) as folder:
+    beside = Path(root).parent if root.startswith("/") else Path(tempfile.gettempdir())
+    with _spilling(beside) as folder:
         connection = duckdb.connect(
             config={
                 "memory_limit": MEMORY,
@@ -102,8 +129,7 @@ def database(root: str) -> Iterator[Database]:
             yield Database(connection)
         except duckdb.OutOfMemoryException as error:
             raise Failed(
-                f"DuckDB needs more than {MEMORY} of memory for {root}. Use --engine spark for so"
-                " many events."
+                f"DuckDB needs more than {MEMORY} of memory for {root}. {too_large}"
             ) from error
         except duckdb.Error as error:
             raise Failed(f"DuckDB failed: {str(error).strip().partition(chr(10))[0]}") from error

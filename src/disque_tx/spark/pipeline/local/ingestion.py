@@ -17,6 +17,7 @@ from disque_tx.spark.pipeline.ingest.batches import IngestReport, StagedLines, S
 from disque_tx.spark.pipeline.ingest.examination import Finding, examined
 from disque_tx.spark.pipeline.ingest.fields import KEY, RENAMED, SAME
 from disque_tx.spark.pipeline.local import lines, sql
+from disque_tx.spark.pipeline.local.counting import all_runs, counted_runs
 from disque_tx.spark.pipeline.local.database import Database, check_local, database
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventTableLog
@@ -30,9 +31,6 @@ _REJECTED_ROWS_MAX: Final = 1_000
 #: ASCII.
 _PLAIN: Final = "/-_.!~*'(),:;$&+=@"
 _NOT_ASCII: Final = re.compile("([^\x00-\x7f]+)")
-#: The low bits of a number, its position in a block of 64.
-_BLOCK_BITS: Final = 6
-_BLOCK_MASK: Final = 63
 
 
 def ingest(paths: Iterable[str], into: str, step: Step = lambda _: None) -> IngestReport:
@@ -41,7 +39,7 @@ def ingest(paths: Iterable[str], into: str, step: Step = lambda _: None) -> Inge
     ``step`` and errors: of :func:`disque_tx.spark.pipeline.ingest.batches.add_logs`.
     """
     paths = list(paths)
-    for path in paths:
+    for path in (*paths, into):
         check_local(resolved(path))
     with database(resolved(into)) as rows:
         return add_logs(_DuckReading(rows), paths, into, step)
@@ -59,8 +57,7 @@ class _DuckReading:
         noted = table.noted()
         if noted is not None:
             return noted
-        self._rows.view("counted", table.log.schema, table.root, table.log.files())
-        return Runs(self._runs("counted", None)), {}
+        return all_runs(self._rows, table), {}
 
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(None, files)
@@ -82,7 +79,7 @@ class _DuckReading:
 
     def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         self._rows.view("counted", table.log.schema, table.root, staged.files)
-        return self._runs("counted", limit)
+        return counted_runs(self._rows, "counted", limit)
 
     def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
         names = [f"{table.root}/{name}" for name in staged.names]
@@ -132,10 +129,6 @@ class _DuckReading:
         finally:
             self._rows.connection.unregister("lines")
 
-    def _runs(self, view: str, limit: int | None) -> list[Run]:
-        most = "" if limit is None else f" LIMIT {limit}"
-        return [Run(*row) for row in self._rows.rows(_counted(view) + most)]
-
 
 def _event_columns() -> str:
     """Lines as rows of the table of events."""
@@ -168,34 +161,6 @@ def _address(path: str) -> str:
     """A resolved path as Spark names the file of a row."""
     escaped = (quote(part, _PLAIN) if part.isascii() else part for part in _NOT_ASCII.split(path))
     return f"file:{''.join(escaped)}"
-
-
-def _counted(view: str) -> str:
-    """The runs of events: ``node``, ``boot``, and the first and last number of each. Numbers are
-    counted as bits, 64 to a row; only blocks with gaps are taken apart."""
-    return f"""
-WITH numbered AS (SELECT node, boot, seq, seq >> {_BLOCK_BITS} AS block FROM {view}),
-blocks AS (
-    SELECT node, boot, block, min(seq) AS first, max(seq) AS last,
-        bit_or(1::HUGEINT << (seq & {_BLOCK_MASK})::INTEGER) AS bits
-    FROM numbered GROUP BY ALL
-),
-pieces AS (
-    SELECT node, boot, first, last FROM blocks WHERE bit_count(bits) = last - first + 1
-    UNION ALL
-    SELECT DISTINCT node, boot, seq, seq
-    FROM numbered SEMI JOIN (FROM blocks WHERE bit_count(bits) < last - first + 1)
-        USING (node, boot, block)
-),
-marked AS (
-    SELECT *, first IS DISTINCT FROM
-        lag(last) OVER (PARTITION BY node, boot ORDER BY first) + 1 AS begins
-    FROM pieces
-),
-numbered_runs AS (
-    SELECT *, sum(begins::INTEGER) OVER (PARTITION BY node, boot ORDER BY first) AS run FROM marked
-)
-SELECT node, boot, min(first), max(last) FROM numbered_runs GROUP BY node, boot, run"""
 
 
 def _without(names: Iterable[str]) -> str:

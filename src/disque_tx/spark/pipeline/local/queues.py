@@ -76,7 +76,7 @@ def _unpacked() -> list[str]:
 
 def distributions() -> str:
     """How many jobs of a queue have a value."""
-    measures = [f"SELECT queue, '{span}' AS measure, {_rounded(span)} AS value" for span in SPANS]
+    measures = [f"SELECT queue, '{span}' AS measure, {rounded(span)} AS value" for span in SPANS]
     measures.append("SELECT queue, 'retry_s', CASE WHEN retry_s > 0 THEN retry_s END")
     values = " FROM jobs UNION ALL ".join(measures)
     return f"""
@@ -84,7 +84,8 @@ SELECT queue, measure, CAST(value AS BIGINT) AS value, count(*) AS jobs
 FROM ({values} FROM jobs) WHERE queue IS NOT NULL AND value IS NOT NULL GROUP BY ALL"""
 
 
-def _rounded(value: str) -> str:
+def rounded(value: str) -> str:
+    """A value of which three digits are kept, so that there are few different ones."""
     unit = f"pow(10, greatest(len(abs({value})::VARCHAR) - {DIGITS}, 0))"
     return f"round({value} / {unit}) * {unit}"
 

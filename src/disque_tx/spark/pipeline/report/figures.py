@@ -1,51 +1,42 @@
 """The figures of a report: small aggregates of the tables of ``lifecycle`` and of events.
 
 However large the tables are, no more than :data:`BUCKETS_MAX` steps of time, ``top`` queues and
-``top`` rows of each kind of finding come back from Spark.
+``top`` rows of each kind of finding come back from DuckDB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import BadTable
-from disque_tx.spark.paths import resolved
-from disque_tx.spark.pipeline.lifecycle.audit import audit
-from disque_tx.spark.pipeline.lifecycle.made import RESULTS
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit
-from disque_tx.spark.pipeline.tables.events import is_table
-from disque_tx.spark.pipeline.tables.table import EventTable, Table
+from disque_tx.spark.pipeline.local import sql
+from disque_tx.spark.pipeline.local.auditing import COUNTS, audited
+from disque_tx.spark.pipeline.local.counting import all_runs
+from disque_tx.spark.pipeline.local.database import database
+from disque_tx.spark.pipeline.report.axis import BUCKETS_MAX, Axis
+from disque_tx.spark.pipeline.report.latencies import Course, course, latencies
+from disque_tx.spark.pipeline.report.queries import Queries, Query, Row
+from disque_tx.spark.pipeline.report.returns import returns
+from disque_tx.spark.pipeline.report.slo import Burn, Slo, burns
+from disque_tx.spark.pipeline.report.slowest import Slowest, slowest
+from disque_tx.spark.pipeline.report.sources import ReportViews, View, results_root
+from disque_tx.spark.pipeline.report.spans import Period
+from disque_tx.spark.pipeline.report.tenants import by_tenant
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 
-BUCKETS_MAX: Final = 60
-#: Steps of a scale of latencies, per power of ten, and at most: some 30 years.
-BANDS_PER_DECADE: Final = 3
-BANDS_MAX: Final = 36
+__all__ = ["BUCKETS_MAX", "COUNTED", "FINDINGS", "Checked", "Figures", "measure"]
+
 COUNTED: Final = ("added", "delivered", "acked", "redelivered", "nacked", "expired")
 FINDINGS: Final = ("retry-too-short", "redelivered", "dead-letter-candidate", "clock-skew")
-#: Multiples of a window of a minute or a second that make a round step of time.
-_MULTIPLES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 10_080, 43_200)
 _DEFAULT_WINDOW_S: Final = 60
+_LINES_MAX: Final = 4
 _PAIRS_MAX: Final = 400
 _SUSPECTS_MAX: Final = 20
-
-
-@attrs.frozen
-class Axis:
-    """Steps of time. ``begin_s``: since 1970."""
-
-    begin_s: int
-    step_s: int
-    steps: int
-
-    def of(self, time: str) -> Column:
-        """The step of a time; times outside count for the first or last step."""
-        step = fn.floor((fn.unix_seconds(time) - self.begin_s) / self.step_s)
-        return fn.least(fn.greatest(step, fn.lit(0)), fn.lit(self.steps - 1)).cast("int")
+_AUDIT: Final = "Jobs for which a guarantee was violated, or may have been"
+_TOO_LARGE: Final = "Free some, or make the report on another machine."
 
 
 @attrs.frozen
@@ -57,12 +48,48 @@ class Checked:
 
 
 @attrs.frozen
+class ReportScope:
+    """What a report is about, beside tables. ``last_ms``: the length of its period, which ends with
+    the last event in the tables; without, all of the time. ``against_ms``: how much earlier the
+    period is that it is compared with; without ``last_ms`` both are as long as that. ``slos``:
+    objectives, to be compared with what was reached. ``tenants``: names, each with a pattern for
+    queues; one may have several."""
+
+    last_ms: int | None = None
+    against_ms: int | None = None
+    slos: tuple[Slo, ...] = ()
+    tenants: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def period_ms(self) -> int | None:
+        """The length of the period, if there is one."""
+        return self.last_ms or self.against_ms
+
+
+_EVERYTHING: Final = ReportScope()
+_NONE_SLOW: Final = Slowest([], [], [])
+
+
+@attrs.frozen
+class Comparison:
+    """``summary``: of jobs of an earlier period, if there are any. ``is_whole``: whether the tables
+    go back to its beginning."""
+
+    period: Period
+    summary: Row | None
+    is_whole: bool
+
+
+@attrs.frozen
 class Figures:
     """``rates``: a count per step for each of :data:`COUNTED`. ``backlog``: jobs at the end of each
     step, of all queues (``""``) and of the longest ones. ``waits``, ``runs``: step and band of
-    latencies → jobs. ``totals`` and ``worst``: rows of the table ``totals``, by jobs and by what
-    went wrong. ``flow``: nodes → jobs exported and imported. ``found``: finding → how many there
-    are, and the worst of them."""
+    latencies → jobs. ``course``: their percentiles over time. ``totals`` and ``worst``: rows of the
+    table ``totals``, by jobs and by what went wrong. ``flow``: nodes → jobs exported and imported.
+    ``found``: finding → how many there are, and the worst of them. ``views``, ``queries``: what the
+    figures were made by. ``period``: that of the jobs and windows; without, all of the time.
+    ``burns``, ``tenants``: as they were asked for. ``errors``: of :func:`~disque_tx.spark.pipeline
+    .report.returns.returns`, if there are events."""
 
     summary: Row
     outcomes: dict[str, int]
@@ -71,14 +98,23 @@ class Figures:
     backlog: dict[str, list[int]]
     waits: dict[tuple[int, int], int]
     runs: dict[tuple[int, int], int]
+    course: Course
     totals: list[Row]
     worst: list[Row]
     flow: dict[tuple[str, str], tuple[int, int]]
     found: dict[str, tuple[int, list[Row]]]
     checked: Checked | None
+    views: list[View] = attrs.field(factory=list)
+    queries: list[Query] = attrs.field(factory=list)
+    period: Period | None = None
+    compared: Comparison | None = None
+    burns: list[Burn] = attrs.field(factory=list)
+    tenants: list[Row] = attrs.field(factory=list)
+    errors: list[Row] | None = None
+    slowest: Slowest = _NONE_SLOW
 
 
-def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figures:
+def measure(out: str, events: str | None, top: int, asked: ReportScope = _EVERYTHING) -> Figures:
     """All figures of a report.
 
     ``out``: what ``lifecycle`` made. ``events``: the table that it was made from, if it is to
@@ -86,114 +122,173 @@ def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figu
 
     :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     """
-    read = _reader(spark, out)
-    checked = None if events is None else _checked(spark, events)
-    jobs, windows, totals = read("jobs").persist(), read("queues"), read("totals")
-    try:
-        axis = _axis(windows)
+    root = results_root(out)
+    table = None if events is None else EventTableLog(events)
+    with database(root, _TOO_LARGE) as rows:
+        sources, ask = ReportViews(rows), Queries(rows)
+        every = "" if asked.period_ms is None else "all_"
+        sources.open_results(root, _views(every))
+        if table is not None:
+            sources.open_events(table, f"{every}events")
+        period = compared = None
+        if asked.period_ms is not None:
+            period, compared = _limited(ask, sources, asked.period_ms, asked.against_ms)
+        axis, summary = _axis(ask), _summary(ask)
+        end_us = period.end_us if period else summary["end_us"] or 0
         return Figures(
-            summary=_summary(jobs, totals),
-            outcomes=_outcomes(jobs),
+            summary=summary,
+            outcomes=_outcomes(ask),
             axis=axis,
-            rates=_rates(windows, axis),
-            backlog=_backlog(windows, axis, _longest(windows)),
-            waits=_latencies(jobs, axis, "first_delivered_at", "wait_ms"),
-            runs=_latencies(jobs, axis, "acked_at", "run_ms"),
-            totals=totals.orderBy(fn.desc("jobs"), "queue").head(top),
-            worst=_worst(totals).head(top),
-            flow=_flow(read("flow")),
-            found=_found(read("findings"), top),
-            checked=checked,
+            rates=_rates(ask, axis),
+            backlog=_backlog(ask, axis, f"{every}queues"),
+            waits=latencies(ask, axis, "first_delivered_at", "wait_ms"),
+            runs=latencies(ask, axis, "acked_at", "run_ms"),
+            course=course(ask, axis),
+            totals=_totals(ask, top),
+            worst=_worst(ask, top),
+            flow=_flow(ask),
+            found={finding: _found(ask, finding, top) for finding in FINDINGS},
+            checked=None if table is None else _checked(ask, table, f"{every}events"),
+            views=sources.views,
+            queries=ask.made,
+            period=period,
+            compared=compared,
+            burns=burns(ask, axis, asked.slos, end_us),
+            tenants=by_tenant(ask, asked.tenants),
+            slowest=slowest(ask, top),
+            errors=None if table is None else returns(rows, ask),
         )
-    finally:
-        jobs.unpersist()
 
 
-def _reader(spark: SparkSession, out: str) -> Callable[[str], DataFrame]:
-    root = resolved(out)
-    absent = [part for part in RESULTS if not is_table(f"{root}/{part}")]
-    if absent:
-        raise BadTable(
-            f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT' makes"
-            " the tables for a report; pass its OUT."
-        )
-    return lambda part: Table(spark, f"{root}/{part}").rows()
+def _views(every: str) -> dict[str, str]:
+    """Table of ``lifecycle`` → view. ``every``: how the names of views of all of the time begin,
+    from which those of a period are made."""
+    if not every:
+        return {part: part for part in ("jobs", "queues", "totals", "flow", "findings")}
+    parts = {part: f"{every}{part}" for part in ("jobs", "queues")}
+    return {**parts, "flow": "flow", "clocks": "clocks"}
 
 
-def _checked(spark: SparkSession, events: str) -> Checked:
-    found = audit(spark, events, limit=_SUSPECTS_MAX)
-    absent = EventTable(spark, events).known()[0].missing()
-    return Checked(found, {node: count for node, count in absent.items() if count})
-
-
-def _only(table: DataFrame) -> Row:
-    """The only row of an aggregate."""
-    return table.collect()[0]
-
-
-def _summary(jobs: DataFrame, totals: DataFrame) -> Row:
-    nodes = fn.size(fn.array_distinct(fn.flatten(fn.collect_set("nodes")))).alias("nodes")
-    begin = fn.unix_micros(fn.min(fn.coalesce("added_at", "began_at"))).alias("begin_us")
-    end = fn.unix_micros(fn.max("last_event_at")).alias("end_us")
-    of_jobs = jobs.agg(
-        *(fn.count("*").alias("jobs"), fn.sum("size").alias("bytes"), begin, end, nodes),
-        *(fn.coalesce(fn.sum(name), fn.lit(0)).alias(name) for name in ("deliveries", "nacks")),
-        fn.count_if(fn.col("deliveries") > 1).alias("redelivered_jobs"),
-        fn.count("added_at").alias("added"),
+def _limited(
+    ask: Queries, sources: ReportViews, last_ms: int, against_ms: int | None
+) -> tuple[Period, Comparison | None]:
+    """Make the views of the period, and of an earlier one."""
+    known = ask.row(
+        "extent",
+        "The time that the tables are about",
+        """
+SELECT epoch_us(min(coalesce(added_at, began_at))) AS begin_us,
+    epoch_us(max(last_event_at)) AS end_us
+FROM all_jobs""",
     )
-    return _only(of_jobs.crossJoin(totals.agg(fn.count("*").alias("queues"))))
+    period = Period.last(known["end_us"] or 0, last_ms)
+    earlier = None if against_ms is None else period.earlier(against_ms)
+    sources.limit(period, earlier)
+    if earlier is None:
+        return period, None
+    summary = _summary(ask, "earlier_jobs", "earlier")
+    begin_us = known["begin_us"]
+    is_whole = begin_us is not None and begin_us <= earlier.begin_us
+    return period, Comparison(earlier, summary if summary["jobs"] else None, is_whole)
 
 
-def _outcomes(jobs: DataFrame) -> dict[str, int]:
-    rows = jobs.groupBy("outcome").count().orderBy(fn.desc("count"), "outcome").collect()
-    return {row.outcome: row["count"] for row in rows}
+def _checked(ask: Queries, table: EventTableLog, view: str) -> Checked:
+    """``view``: of all events, for a person who runs the statements."""
+    with database(table.root, _TOO_LARGE) as rows:
+        found = audited(rows, table, _SUSPECTS_MAX)
+        first = [] if view == "events" else [f"CREATE TEMP VIEW events AS FROM {view}"]
+        statements = ";\n\n".join([*first, *rows.statements, COUNTS])
+        ask.made.append(Query("audit", _AUDIT, statements))
+        noted = table.noted()
+        runs = all_runs(rows, table) if noted is None else noted[0]
+    return Checked(found, {node: count for node, count in runs.missing().items() if count})
 
 
-def _axis(windows: DataFrame) -> Axis:
+def _axis(ask: Queries) -> Axis:
     """Steps that are multiples of the windows, whose length follows from their rates."""
-    lengths = (fn.try_divide(name, f"{name}_per_s") for name in ("added", "delivered", "acked"))
-    span = _only(
-        windows.agg(
-            fn.unix_seconds(fn.min("window")).alias("first_s"),
-            fn.unix_seconds(fn.max("window")).alias("last_s"),
-            fn.round(fn.max(fn.greatest(*lengths))).alias("window_s"),
-        )
+    lengths = ", ".join(f"{name} / nullif({name}_per_s, 0)" for name in COUNTED[:3])
+    span = ask.row(
+        "axis",
+        "The first and the last window, and their length",
+        f"""
+SELECT epoch_us(min("window")) // 1000000 AS first_s, epoch_us(max("window")) // 1000000 AS last_s,
+    round(max(greatest({lengths}))) AS window_s
+FROM queues""",
     )
-    if span.first_s is None:
+    if span["first_s"] is None:
         return Axis(0, _DEFAULT_WINDOW_S, 1)
-    window_s = int(span.window_s or _DEFAULT_WINDOW_S)
-    wanted = (span.last_s - span.first_s) // window_s + 1
-    enough = (multiple for multiple in _MULTIPLES if multiple * BUCKETS_MAX >= wanted)
-    step_s = window_s * next(enough, -(-wanted // BUCKETS_MAX))
-    return Axis(span.first_s, step_s, (span.last_s - span.first_s) // step_s + 1)
-
-
-def _rates(windows: DataFrame, axis: Axis) -> dict[str, list[int]]:
-    summed = windows.groupBy(axis.of("window").alias("step")).agg(
-        *(fn.sum(name).alias(name) for name in COUNTED)
+    return Axis.of_windows(
+        span["first_s"], span["last_s"], int(span["window_s"] or _DEFAULT_WINDOW_S)
     )
-    rows = {row.step: row for row in summed.collect()}
+
+
+def _summary(ask: Queries, jobs: str = "jobs", name: str = "summary") -> Row:
+    return ask.row(
+        name,
+        f"Summary of the view {jobs}",
+        f"""
+SELECT count(*) AS jobs, sum(size) AS bytes, count(DISTINCT queue) AS queues,
+    (SELECT count(DISTINCT node) FROM (SELECT unnest(nodes) AS node FROM {jobs})) AS nodes,
+    epoch_us(min(coalesce(added_at, began_at))) AS begin_us,
+    epoch_us(max(last_event_at)) AS end_us,
+    coalesce(sum(deliveries), 0) AS deliveries, coalesce(sum(nacks), 0) AS nacks,
+    count(*) FILTER (deliveries > 1) AS redelivered_jobs, count(added_at) AS added,
+    count(*) FILTER (outcome = 'acked') AS acked
+FROM {jobs}""",
+    )
+
+
+def _outcomes(ask: Queries) -> dict[str, int]:
+    rows = ask.rows(
+        "outcomes",
+        "What became of the jobs",
+        "SELECT outcome, count(*) AS jobs FROM jobs GROUP BY outcome ORDER BY jobs DESC, outcome",
+    )
+    return {row["outcome"]: row["jobs"] for row in rows}
+
+
+def _rates(ask: Queries, axis: Axis) -> dict[str, list[int]]:
+    sums = ", ".join(f"sum({name}) AS {name}" for name in COUNTED)
+    found = ask.rows(
+        "rates",
+        "Events per step of time",
+        f"""
+SELECT {axis.of('"window"')} AS step,
+    {sums}
+FROM queues GROUP BY step ORDER BY step""",
+    )
+    rows = {row["step"]: row for row in found}
     return {
-        name: [rows[step][name] if step in rows else 0 for step in range(axis.steps)]
+        name: [int(rows[step][name]) if step in rows else 0 for step in range(axis.steps)]
         for name in COUNTED
     }
 
 
-def _longest(windows: DataFrame) -> list[str]:
-    """The queues with the longest backlogs, of which a plot can show a few."""
-    longest = windows.groupBy("queue").agg(fn.max("backlog").alias("backlog"))
-    rows = longest.where("backlog > 0").orderBy(fn.desc("backlog"), "queue").head(4)
-    return [row.queue for row in rows]
-
-
-def _backlog(windows: DataFrame, axis: Axis, queues: list[str]) -> dict[str, list[int]]:
-    change = fn.sum(fn.col("begun") - fn.col("ended")).alias("change")
-    step = axis.of("window").alias("step")
-    chosen = fn.col("queue").isin(queues)
-    several = windows.where(chosen).groupBy("queue", step).agg(change)
-    whole = windows.groupBy(step).agg(change).select(fn.lit("").alias("queue"), "step", "change")
-    changes = {(row.queue, row.step): row.change for row in several.union(whole).collect()}
-    return {queue: _running(changes, queue, axis.steps) for queue in ("", *queues)}
+def _backlog(ask: Queries, axis: Axis, every: str) -> dict[str, list[int]]:
+    """Of all queues, and of those with the longest backlogs, of which a plot can show a few.
+    ``every``: the view of all windows, as a backlog begins before a period does."""
+    rows = ask.rows(
+        "backlog",
+        "By how much the backlog of all queues, and of the longest ones, changed per step of time",
+        f"""
+WITH longest AS (
+    SELECT queue, max(backlog) AS most FROM queues GROUP BY queue HAVING max(backlog) > 0
+    ORDER BY most DESC, queue LIMIT {_LINES_MAX}
+),
+changes AS (
+    SELECT queue, {axis.of('"window"')} AS step,
+        begun - ended AS change
+    FROM {every}
+)
+SELECT '' AS queue, NULL AS most, step, sum(change) AS change FROM changes GROUP BY step
+UNION ALL
+SELECT queue, most, step, sum(change) FROM changes JOIN longest USING (queue)
+GROUP BY queue, most, step
+ORDER BY most DESC NULLS FIRST, queue, step""",
+    )
+    changes = {(row["queue"], row["step"]): int(row["change"]) for row in rows}
+    queues = dict.fromkeys(["", *(row["queue"] for row in rows)])
+    return {queue: _running(changes, queue, axis.steps) for queue in queues}
 
 
 def _running(changes: Mapping[tuple[str, int], int], queue: str, steps: int) -> list[int]:
@@ -205,41 +300,49 @@ def _running(changes: Mapping[tuple[str, int], int], queue: str, steps: int) -> 
     return sums
 
 
-def _latencies(
-    jobs: DataFrame, axis: Axis, time: str, latency_ms: str
-) -> dict[tuple[int, int], int]:
-    """Step and band → jobs. Band 0 is everything below 2.15 ms, the cube root of ten."""
-    band = fn.floor(fn.log10(fn.greatest(latency_ms, fn.lit(1))) * BANDS_PER_DECADE + 1e-9)
-    known = jobs.where(fn.col(time).isNotNull() & fn.col(latency_ms).isNotNull())
-    cells = known.groupBy(
-        axis.of(time).alias("step"),
-        fn.least(band, fn.lit(BANDS_MAX - 1)).cast("int").alias("band"),
+def _totals(ask: Queries, top: int) -> list[Row]:
+    return ask.rows(
+        "queues",
+        "The queues with the most jobs",
+        f"SELECT * FROM totals ORDER BY jobs DESC, queue LIMIT {top}",
     )
-    return {(row.step, row.band): row["count"] for row in cells.count().collect()}
 
 
-def _worst(totals: DataFrame) -> DataFrame:
-    bad = fn.col("redelivered_jobs") + fn.col("nacks") + fn.col("expired") + fn.col("lost")
-    return totals.withColumn("bad", bad).where("bad > 0").orderBy(fn.desc("bad"), "queue")
+def _worst(ask: Queries, top: int) -> list[Row]:
+    return ask.rows(
+        "worst",
+        "The queues in which the most went wrong",
+        f"""
+SELECT *, redelivered_jobs + nacks + expired + lost AS bad FROM totals WHERE bad > 0
+ORDER BY bad DESC, queue LIMIT {top}""",
+    )
 
 
-def _flow(ways: DataFrame) -> dict[tuple[str, str], tuple[int, int]]:
+def _flow(ask: Queries) -> dict[tuple[str, str], tuple[int, int]]:
     """The busiest pairs of nodes."""
-    pairs = ways.groupBy("from_node", "to_node").agg(
-        fn.sum("exported").alias("exported"), fn.sum("imported").alias("imported")
+    rows = ask.rows(
+        "flow",
+        "The pairs of nodes between which the most jobs went",
+        f"""
+SELECT from_node, to_node, sum(exported) AS exported, sum(imported) AS imported
+FROM flow GROUP BY from_node, to_node
+ORDER BY sum(exported) + sum(imported) DESC, from_node, to_node LIMIT {_PAIRS_MAX}""",
     )
-    busiest = fn.desc(fn.col("exported") + fn.col("imported"))
-    rows = pairs.orderBy(busiest, "from_node", "to_node").head(_PAIRS_MAX)
-    return {(row.from_node, row.to_node): (row.exported, row.imported) for row in rows}
-
-
-def _found(findings: DataFrame, top: int) -> dict[str, tuple[int, list[Row]]]:
-    counts = {row.finding: row["count"] for row in findings.groupBy("finding").count().collect()}
     return {
-        finding: (counts.get(finding, 0), _of_kind(findings, finding, top)) for finding in FINDINGS
+        (row["from_node"], row["to_node"]): (int(row["exported"]), int(row["imported"]))
+        for row in rows
     }
 
 
-def _of_kind(findings: DataFrame, finding: str, top: int) -> list[Any]:
-    order = (fn.desc("measured"), "queue", "job_id", "node", "peer")
-    return findings.where(fn.col("finding") == finding).orderBy(*order).head(top)
+def _found(ask: Queries, finding: str, top: int) -> tuple[int, list[Row]]:
+    """How many findings of a kind there are, and the worst of them."""
+    rows = ask.rows(
+        finding,
+        f"The worst findings of the kind {finding}, and how many there are",
+        f"""
+SELECT queue, job_id, node, peer, measured, advice, count(*) OVER () AS found
+FROM findings WHERE finding = {sql.text(finding)}
+ORDER BY measured DESC, queue NULLS FIRST, job_id NULLS FIRST, node NULLS FIRST, peer NULLS FIRST
+LIMIT {top}""",
+    )
+    return (rows[0]["found"] if rows else 0), rows

@@ -8,37 +8,44 @@ tables give the same page, byte for byte.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import attrs
-import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pyspark.sql import SparkSession
 
+from disque_tx.spark import objectstore
 from disque_tx.spark.errors import OutputExists, PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.report import plots
-from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
-
-if TYPE_CHECKING:
-    from disque_tx.spark.pipeline.engines.runner import PipelineRunner
+from disque_tx.spark.pipeline.report import plots, sources
+from disque_tx.spark.pipeline.report.axis import Axis
+from disque_tx.spark.pipeline.report.figures import Figures, ReportScope, measure
+from disque_tx.spark.pipeline.report.queries import Row
+from disque_tx.spark.pipeline.report.returns import FUNCTION
+from disque_tx.spark.pipeline.report.spans import Period
 
 TITLE: Final = "Report on queues"
 HEADINGS: Final = {
     "summary": "Summary",
+    "slo": "Service levels",
     "audit": "Audit",
     "rates": "Rates",
     "backlog": "Backlog",
     "latency": "Latency",
+    "percentiles": "Percentiles over time",
     "queues": "Queues",
+    "tenants": "Tenants",
     "worst": "Worst queues",
+    "errors": "Retries and dead letters",
+    "slowest": "Slowest",
     "retry-too-short": "RETRY too short",
     "redelivered": "Many redeliveries",
     "dead-letter-candidate": "Dead-letter candidates",
     "clock-skew": "Clocks",
     "flow": "Flow between nodes",
+    "queries": "Queries",
 }
 #: Finding → the text when there is none.
 _FINDINGS: Final = {
@@ -47,7 +54,10 @@ _FINDINGS: Final = {
     "dead-letter-candidate": "No job was tried five times without being acknowledged.",
     "clock-skew": "No clocks of nodes are known to differ by more than 100 ms.",
 }
+_WAITING: Final = "In queues, all deliveries of a job together."
+_RUNNING: Final = "From delivery to acknowledgement."
 _FLOW_NODES_MAX: Final = 12
+_EVERYTHING: Final = ReportScope()
 #: The title of a page is within these.
 _HEAD_BYTES: Final = 1024
 _GAPS_MAX: Final = 20
@@ -86,19 +96,19 @@ class FlowMatrix:
 
 
 def report(
-    spark: SparkSession, out: str, html: Path, events: str | None = None, top: int = 20
+    out: str, html: Path, events: str | None = None, top: int = 20, asked: ReportScope = _EVERYTHING
 ) -> None:
     """Write the page to the file ``html``; one of an earlier report is replaced.
 
     ``out``: what ``lifecycle`` made. ``events``: the table of events, for the audit. ``top``: how
-    many queues and findings of a kind it shows.
+    many queues and findings of a kind it shows. ``asked``: about which period, and what else.
 
     :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     :raises OutputExists: when the file is something else than a report.
     :raises CannotWrite: when the file cannot be written.
     """
     _check_replaceable(html)
-    page = rendered(measure(spark, out, events, top))
+    page = rendered(measure(out, events, top, asked))
     temporary = html.with_name(f".{html.name}.{uuid4().hex}")
     try:
         try:
@@ -137,7 +147,18 @@ def rendered(figures: Figures) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for name in ("count", "moment", "name", "node", "sentence", "share", "size", "span"):
+    for name in (
+        "code",
+        "count",
+        "moment",
+        "name",
+        "node",
+        "sentence",
+        "share",
+        "since",
+        "size",
+        "span",
+    ):
         environment.filters[name] = getattr(wording, name)
     environment.globals.update(LEFT=plots.LEFT, RIGHT=plots.RIGHT, WIDTH=plots.WIDTH)
     return environment.get_template("report.html").render(_context(figures))
@@ -145,45 +166,104 @@ def rendered(figures: Figures) -> str:
 
 def _context(figures: Figures) -> dict[str, Any]:
     """The variables of the template."""
-    summary, axis = figures.summary, figures.axis
+    axis = figures.axis
     missing = sorted((figures.checked.missing if figures.checked else {}).items())
     return {
         **attrs.asdict(figures, recurse=False),
         "title": TITLE,
         "headings": HEADINGS,
         "findings": _FINDINGS,
-        "begin_s": None if summary.begin_us is None else summary.begin_us / _US_IN_S,
-        "end_s": None if summary.end_us is None else summary.end_us / _US_IN_S,
+        "span": _span(figures),
         "tiles": _tiles(figures),
         "step_s": axis.step_s,
         "rates": _rates(figures),
         "backlog": _backlog(figures),
         "heats": [
-            _heat("Waiting", "In queues, all deliveries of a job together.", figures.waits, axis),
-            _heat("Running", "From delivery to acknowledgement.", figures.runs, axis),
+            ("Waiting", _WAITING, _heat(figures.waits, axis), "wait-ms"),
+            ("Running", _RUNNING, _heat(figures.runs, axis), "run-ms"),
         ],
+        "courses": [
+            ("Waiting", _course(figures.course.waits, figures.course.axis), "wait-course"),
+            ("Running", _course(figures.course.runs, figures.course.axis), "run-course"),
+        ],
+        "course_s": figures.course.axis.step_s,
         "ranges": plots.ranges(figures.totals),
         "flow": FlowMatrix.of(figures.flow),
+        "made": {query.name: query for query in figures.queries},
+        "longest": [
+            ("Jobs that ran longest", figures.slowest.ran, "ran-longest"),
+            ("Jobs that waited longest", figures.slowest.waited, "waited-longest"),
+        ],
+        "similar": FUNCTION,
+        "views_script": sources.script(figures.views),
+        "cut": [view for view in figures.views if view.left_out],
+        "stored": any(objectstore.is_in(view.root) for view in figures.views),
         "gaps": sorted(missing, key=lambda gap: -gap[1])[:_GAPS_MAX],
     }
 
 
-def _tiles(figures: Figures) -> list[tuple[str, str]]:
+def _span(figures: Figures) -> tuple[float, float] | None:
+    """The time that the page is about."""
+    summary, period = figures.summary, figures.period
+    if period is not None:
+        return period.span_s
+    if summary["begin_us"] is None or summary["end_us"] is None:
+        return None
+    return Period(summary["begin_us"], summary["end_us"]).span_s
+
+
+@attrs.frozen
+class Tile:
+    """A number at the top. ``earlier``: in a period before. ``change``: from that one."""
+
+    what: str
+    value: str
+    earlier: str | None
+    change: str
+
+
+def _tiles(figures: Figures) -> list[Tile]:
     """The numbers at the top."""
-    summary = figures.summary
-    known = summary.begin_us is not None and summary.end_us is not None
-    span_s = (summary.end_us - summary.begin_us) / _US_IN_S if known else 0
-    acked = figures.outcomes.get("acked", 0)
-    return [
-        ("jobs", wording.count(summary.jobs)),
-        ("queues", wording.count(summary.queues)),
-        ("nodes", wording.count(summary.nodes)),
-        ("of bodies", wording.size(summary.bytes)),
-        ("added per second", wording.count(summary.added / span_s if span_s > 0 else None)),
-        ("acknowledged", wording.share(acked, summary.jobs)),
-        ("delivered again", wording.share(summary.redelivered_jobs, summary.jobs)),
-        ("nacks", wording.count(summary.nacks)),
-    ]
+    numbers, earlier = _numbers(figures.summary, figures.period), dict[str, float | None]()
+    if figures.compared is not None and figures.compared.summary is not None:
+        earlier = _numbers(figures.compared.summary, figures.compared.period)
+    tiles = []
+    for what, number in numbers.items():
+        shown = _SHOWN.get(what, wording.count)
+        before = shown(earlier[what]) if what in earlier else None
+        tiles.append(Tile(what, shown(number), before, wording.change(number, earlier.get(what))))
+    return tiles
+
+
+def _numbers(summary: Row, period: Period | None) -> dict[str, float | None]:
+    begin_us, end_us = summary["begin_us"], summary["end_us"]
+    if period is not None:
+        # Jobs end after the period in which they were added.
+        end_us = period.end_us
+    span_s = 0 if begin_us is None or end_us is None else (end_us - begin_us) / _US_IN_S
+    jobs = summary["jobs"]
+    return {
+        "jobs": jobs,
+        "queues": summary["queues"],
+        "nodes": summary["nodes"],
+        "of bodies": summary["bytes"],
+        "added per second": summary["added"] / span_s if span_s > 0 else None,
+        "acknowledged": summary["acked"] / jobs if jobs else None,
+        "delivered again": summary["redelivered_jobs"] / jobs if jobs else None,
+        "nacks": summary["nacks"],
+    }
+
+
+def _share(value: float | None) -> str:
+    return wording.share(value or 0, 0 if value is None else 1)
+
+
+#: How the numbers at the top are shown that are no counts.
+_SHOWN: Final[dict[str, Callable[[float | None], str]]] = {
+    "of bodies": wording.size,
+    "acknowledged": _share,
+    "delivered again": _share,
+}
 
 
 def _rates(figures: Figures) -> plots.LinePlot | None:
@@ -203,32 +283,10 @@ def _backlog(figures: Figures) -> plots.LinePlot | None:
     return plots.lines(series, figures.axis)
 
 
-def _heat(
-    heading: str, description: str, cells: dict[tuple[int, int], int], axis: Axis
-) -> tuple[str, str, plots.HeatMap | None, str]:
-    plot = plots.heat_map(cells, axis) if cells else None
-    return heading, description, plot, f"{heading.lower()}-t"
+def _heat(cells: dict[tuple[int, int], int], axis: Axis) -> plots.HeatMap | None:
+    return plots.heat_map(cells, axis) if cells else None
 
 
-@click.command("report")
-@click.argument("out")
-@click.option(
-    "--html",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, on this machine.",
-)
-@click.option("--events", help="The table of events that OUT was made from; it is audited, too.")
-@click.option(
-    "--top",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="How many queues, and findings of each kind, to show.",
-)
-@click.pass_obj
-def report_command(runner: PipelineRunner, /, out: str, html: Path, **words: Any) -> None:
-    """Make a page with plots from the tables that lifecycle wrote to OUT."""
-    with runner.spark() as spark:
-        report(spark, out, html, **words)
-    click.echo(str(html))
+def _course(series: Mapping[str, Sequence[int | None]], axis: Axis) -> plots.LinePlot | None:
+    known = any(value is not None for values in series.values() for value in values)
+    return plots.latency_lines(series, axis) if known else None

@@ -7,14 +7,14 @@ level of a cell. The origin is the upper left corner; lengths are units of the `
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
 
 import attrs
-from pyspark.sql import Row
 
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.report.figures import BANDS_MAX, BANDS_PER_DECADE, Axis
+from disque_tx.spark.pipeline.report.axis import BANDS_MAX, BANDS_PER_DECADE, Axis
 
 WIDTH: Final = 720
 #: Where the plot itself is; the rest is for labels.
@@ -40,10 +40,11 @@ class Tick:
 
 @attrs.frozen
 class Line:
-    """``points``: as SVG takes them. ``values``: at each step, as text."""
+    """``pieces``: points as SVG takes them, of each part without gaps. ``values``: at each step, as
+    text."""
 
     name: str
-    points: str
+    pieces: list[str]
     values: list[str]
 
 
@@ -100,30 +101,71 @@ class Ranges:
 def lines(series: Mapping[str, Sequence[float]], axis: Axis) -> LinePlot:
     """Series over the steps of an axis; 0 is always in sight."""
     ticks = _round_steps([0, *(value for values in series.values() for value in values)])
+    places = _Scale(ticks[0], ticks[-1])
+    shown = [Tick(round(places.of(value), 1), wording.count(value)) for value in ticks]
+    return _line_plot(series, axis, shown, places.of, wording.count)
+
+
+def latency_lines(series: Mapping[str, Sequence[float | None]], axis: Axis) -> LinePlot:
+    """Times in ms over the steps of an axis, on a logarithmic scale; none makes a gap."""
+    known = [value for values in series.values() for value in values if value is not None]
+    decades = _decades(known)
+    places = _Scale(decades[0], decades[-1])
+    shown = [Tick(round(places.of(power), 1), wording.span(10.0**power)) for power in decades]
+    return _line_plot(
+        series, axis, shown, lambda value: places.of(math.log10(max(value, 1))), wording.span
+    )
+
+
+@attrs.frozen
+class _Scale:
+    """The height of numbers from ``least`` to ``most``."""
+
+    least: float
+    most: float
+
+    def of(self, value: float) -> float:
+        part = (value - self.least) / (self.most - self.least)
+        return _TOP + _LINE_HEIGHT - part * _LINE_HEIGHT
+
+
+def _line_plot(
+    series: Mapping[str, Sequence[float | None]],
+    axis: Axis,
+    ticks: list[Tick],
+    place: Callable[[float], float],
+    shown: Callable[[float | None], str],
+) -> LinePlot:
     bottom = _TOP + _LINE_HEIGHT
-
-    def place(value: float) -> float:
-        return bottom - (value - ticks[0]) / (ticks[-1] - ticks[0]) * _LINE_HEIGHT
-
     return LinePlot(
         height=bottom + 28,
         bottom=bottom,
         x_ticks=_times(axis),
-        y_ticks=[Tick(round(place(value), 1), wording.count(value)) for value in ticks],
-        times=[wording.moment(axis.begin_s + step * axis.step_s) for step in range(axis.steps)],
+        y_ticks=ticks,
+        times=[wording.moment(axis.at_s(step)) for step in range(axis.steps)],
         lines=[
-            Line(name, _points([place(value) for value in values]), [*map(wording.count, values)])
+            Line(
+                name,
+                _pieces([None if value is None else place(value) for value in values]),
+                [*map(shown, values)],
+            )
             for name, values in series.items()
         ],
     )
 
 
-def _points(places: Sequence[float]) -> str:
-    """A point in the middle of each step; a single one becomes a line over its whole step."""
+def _pieces(places: Sequence[float | None]) -> list[str]:
+    """A point in the middle of each step; one that is alone becomes a line over its step."""
     width = (RIGHT - LEFT) / len(places)
-    if len(places) == 1:
-        return f"{LEFT},{places[0]:.1f} {RIGHT},{places[0]:.1f}"
-    return " ".join(f"{LEFT + (at + 0.5) * width:.1f},{y:.1f}" for at, y in enumerate(places))
+    found = []
+    for is_known, group in groupby(enumerate(places), lambda each: each[1] is not None):
+        points = [(at, y) for at, y in group if y is not None]
+        if is_known and len(points) == 1:
+            ((at, y),) = points
+            found.append(f"{LEFT + at * width:.4g},{y:.1f} {LEFT + (at + 1) * width:.4g},{y:.1f}")
+        elif is_known:
+            found.append(" ".join(f"{LEFT + (at + 0.5) * width:.1f},{y:.1f}" for at, y in points))
+    return found
 
 
 def heat_map(cells: Mapping[tuple[int, int], int], axis: Axis) -> HeatMap:
@@ -154,7 +196,7 @@ def heat_map(cells: Mapping[tuple[int, int], int], axis: Axis) -> HeatMap:
 
 def _cell(axis: Axis, step: int, y: float, band: int, jobs: int, most: int) -> Box:
     width = (RIGHT - LEFT) / axis.steps
-    time = wording.moment(axis.begin_s + step * axis.step_s)
+    time = wording.moment(axis.at_s(step))
     label = f"{time}, {_band(band)}: {wording.count(jobs)} jobs"
     x = round(LEFT + step * width, 1)
     return Box(x, y, round(width, 2), _CELL_HEIGHT, level(jobs, most), label)
@@ -184,7 +226,7 @@ def _band(band: int) -> str:
     return f"{first} to {wording.span(_band_ms(band + 1))}"
 
 
-def ranges(totals: Sequence[Row]) -> Ranges:
+def ranges(totals: Sequence[Mapping[str, Any]]) -> Ranges:
     """Waiting and running of queues, on one logarithmic scale."""
     decades = _decades([value for row in totals for value in _known(row)])
     bottom = _TOP + len(totals) * _ROW_HEIGHT
@@ -208,7 +250,7 @@ def ranges(totals: Sequence[Row]) -> Ranges:
         left=_NAME_WIDTH,
         x_ticks=[Tick(place(10.0**power), wording.span(10.0**power)) for power in decades],
         names=[
-            Tick(_TOP + (at + 0.5) * _ROW_HEIGHT + 4, _short(row.queue))
+            Tick(_TOP + (at + 0.5) * _ROW_HEIGHT + 4, _short(row["queue"]))
             for at, row in enumerate(totals)
         ],
         boxes=boxes,
@@ -216,7 +258,7 @@ def ranges(totals: Sequence[Row]) -> Ranges:
     )
 
 
-def _known(row: Row) -> list[float]:
+def _known(row: Mapping[str, Any]) -> list[float]:
     names = (f"{kind}_{rank}_ms" for kind in ("wait", "run") for rank in ("p50", "p99"))
     return [row[name] for name in names if row[name] is not None]
 
@@ -228,9 +270,9 @@ def _decades(values_ms: Sequence[float]) -> list[int]:
     return list(range(first, max(last, first + 1) + 1))
 
 
-def _label(row: Row, kind: str) -> str:
+def _label(row: Mapping[str, Any], kind: str) -> str:
     ranks = (f"{rank} {wording.span(row[f'{kind}_{rank}_ms'])}" for rank in ("p50", "p95", "p99"))
-    return f"{wording.name(row.queue)}, {kind}: {', '.join(ranks)}"
+    return f"{wording.name(row['queue'])}, {kind}: {', '.join(ranks)}"
 
 
 def _short(queue: str) -> str:
@@ -246,7 +288,7 @@ def _times(axis: Axis) -> list[Tick]:
     days = axis.steps * axis.step_s > 2 * 86_400
     ticks = []
     for step in range(0, axis.steps, every):
-        moment = wording.moment(axis.begin_s + step * axis.step_s)
+        moment = wording.moment(axis.at_s(step))
         day, time, _ = moment.split(" ")
         ticks.append(Tick(round(LEFT + step * width, 1), f"{day[5:]} {time[:5]}" if days else time))
     return ticks
