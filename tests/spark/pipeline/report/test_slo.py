@@ -33,7 +33,7 @@ class WordsTests(SynchronousTestCase):
             "mail:x%:30s": "PATTERN:SHARE%:SPAN is expected",
             "mail:nan%:30s": "PATTERN:SHARE%:SPAN is expected",
             "mail:0%:30s": "above 0 % and below 100 %",
-            "mail:100%:30s": "PATTERN:SHARE%:SPAN is expected",
+            "mail:100%:30s": "above 0 % and below 100 %",
             "mail:99%:soon": "'soon' is not a span of time",
         }.items():
             with self.assertRaises(BadSlo) as raised:

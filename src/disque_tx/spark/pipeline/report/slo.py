@@ -22,7 +22,7 @@ from disque_tx.spark.pipeline.report.axis import Axis
 from disque_tx.spark.pipeline.report.queries import Queries
 from disque_tx.spark.pipeline.report.spans import BadSpan, span_ms
 
-_SHARE: Final = re.compile(r"[0-9]{1,2}(\.[0-9]{1,6})?")
+_SHARE: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?")
 #: Since when a job that was never delivered has been waiting.
 _SINCE: Final = "coalesce(queued_at, began_at + to_seconds(coalesce(delay_s, 0)))"
 
