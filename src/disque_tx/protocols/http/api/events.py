@@ -10,7 +10,7 @@ from typing import Any, Final
 from disque_tx.plugins import KIND_NAMES, REASON_NAMES, IHost, JobEvent
 from disque_tx.protocols.http.api.base.values import ROOT, text
 from disque_tx.protocols.http.api.queues.queues import Pattern
-from disque_tx.protocols.http.server.eventstream import CONTENT_TYPE, EventStream, OpenStreams
+from disque_tx.protocols.http.server.eventstream import EventStream, OpenStreams
 from disque_tx.protocols.http.server.exchange import LIST_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
@@ -23,6 +23,8 @@ _FLUSH_S: Final = 0.1
 
 class JobEvents(EventStream):
     """One reader of events. ``kinds``: of ``IHost.watch``. ``pattern``: for names of queues."""
+
+    comment = "events of this daemon"
 
     def __init__(
         self,
@@ -39,9 +41,9 @@ class JobEvents(EventStream):
         self._watch_ends: Callable[[], None] = lambda: None
         self._follow_ends: Callable[[], None] = lambda: None
 
-    def begin(self, comment: str = "events of this daemon") -> None:
+    def begin(self) -> None:
         """Send the head and watch."""
-        super().begin(comment)
+        super().begin()
         wants = None if self._pattern == "*" else Pattern(self._pattern).matches
         self._watch_ends = self._host.watch(self._happened, self._kinds, wants)
         if self._host.processes is not None:
@@ -106,13 +108,7 @@ class Streams:
             raise bad_request(f"There is no kind of event {unknown[0][:50]!r}.")
         numbers = {KIND_NAMES.index(kind) for kind in kinds}
         pattern = exchange.word("queue") or "*"
-        self._open.check_room()
-        if exchange.request.method == b"HEAD":
-            return Reply(content_type=CONTENT_TYPE)
-        stream = JobEvents(exchange, self._open.discard, numbers, pattern)
-        self._open.add(stream)
-        stream.begin()
-        return None
+        return self._open.open(exchange, lambda ended: JobEvents(exchange, ended, numbers, pattern))
 
 
 def event_routes(host: IHost) -> list[Route]:

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.base.values import ROOT
 from disque_tx.protocols.http.api.node import nodes
-from disque_tx.protocols.http.server.eventstream import CONTENT_TYPE, EventStream, OpenStreams
+from disque_tx.protocols.http.server.eventstream import EventStream, OpenStreams
 from disque_tx.protocols.http.server.exchange import Exchange, Reply
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.streaming import encoded
@@ -75,6 +75,7 @@ class NodeEvents(EventStream):
     """One reader."""
 
     quiet_s = BEAT_S
+    comment = "the nodes of this cluster"
 
     def __init__(
         self, exchange: Exchange, ended: Callable[[EventStream], None], shown: NodeList
@@ -83,6 +84,11 @@ class NodeEvents(EventStream):
         self._exchange = exchange
         self._shown = shown
         self._sent = _UNCHANGED
+
+    def begin(self) -> None:
+        """Send the head, and the nodes as soon as they are there."""
+        super().begin()
+        self.write_in(0)
 
     def pending(self) -> str:
         """The nodes, if something has changed; and in any case that this one is there."""
@@ -108,14 +114,7 @@ class NodeStreams:
 
     def open(self, exchange: Exchange) -> Reply | None:
         """Begin to send events; the request stays open."""
-        self._open.check_room()
-        if exchange.request.method == b"HEAD":
-            return Reply(content_type=CONTENT_TYPE)
-        stream = NodeEvents(exchange, self._open.discard, self._shown)
-        self._open.add(stream)
-        stream.begin("the nodes of this cluster")
-        stream.write_in(0)
-        return None
+        return self._open.open(exchange, lambda ended: NodeEvents(exchange, ended, self._shown))
 
 
 def node_stream_routes() -> list[Route]:

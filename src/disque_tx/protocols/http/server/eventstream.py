@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from zope.interface import implementer
@@ -22,6 +22,8 @@ class EventStream:
 
     #: For how long nothing is written at most.
     quiet_s: float = 15.0
+    #: What a person sees who opens the stream.
+    comment: ClassVar[str]
 
     def __init__(self, exchange: Exchange, ended: Callable[[EventStream], None]) -> None:
         self._host = exchange.host
@@ -32,13 +34,13 @@ class EventStream:
         self._paused = False
         self._call: IDelayedCall | None = None
 
-    def begin(self, comment: str) -> None:
+    def begin(self) -> None:
         """Send the head."""
         request = self._request
         request.begin(Reply(content_type=CONTENT_TYPE))
         request.notifyFinish().addBoth(lambda _: self.end())
         request.registerProducer(self, True)
-        self._write(f": {comment}\n\n")
+        self._write(f": {self.comment}\n\n")
         self.write_in(self.quiet_s)
 
     def pending(self) -> str:
@@ -104,15 +106,19 @@ class OpenStreams:
     def __iter__(self) -> Iterator[EventStream]:
         return iter(self._open)
 
-    def check_room(self) -> None:
-        """Raises :class:`Problem` if there are as many as may be."""
+    def open(
+        self, exchange: Exchange, make: Callable[[Callable[[EventStream], None]], EventStream]
+    ) -> Reply | None:
+        """Begin the stream that ``make`` returns, given what to call at its end; the request stays
+        open. HEAD opens none.
+
+        :raises Problem: if there are as many as may be.
+        """
         if len(self._open) >= self._most:
             raise Problem(503, "STREAMS", f"At most {self._most} streams of this kind are open.")
-
-    def add(self, stream: EventStream) -> None:
-        """Count a stream until it ends."""
+        if exchange.request.method == b"HEAD":
+            return Reply(content_type=CONTENT_TYPE)
+        stream = make(self._open.discard)
         self._open.add(stream)
-
-    def discard(self, stream: EventStream) -> None:
-        """Count a stream that has ended no more."""
-        self._open.discard(stream)
+        stream.begin()
+        return None
