@@ -37,6 +37,7 @@
 #
 # Stages of the second gate:
 #   make spark                reading, writing, and the pipeline on Spark: up to 10 min
+#   make spark-oldest         sources and sinks on PySpark 4.0: 1 min
 #   make acceptance-spark     Spark with real nodes, which are killed, too, and with S3: up to 20 min
 #   make acceptance-cluster   clusters of real processes, two at a time: 5 to 8 min
 #   make acceptance-processes daemons of several processes: 2 min
@@ -79,7 +80,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-celery demo-pipeline demo-frameworks quick test gate-1 gate-2 coverage sim mutation fuzz framework-kills framework-older spark-kill spark-standalone clean
-.PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-processes acceptance-spark frameworks spark sim-some unit-compiled acceptance-compiled
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster acceptance-processes acceptance-spark frameworks spark spark-oldest sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-peers bench-peers-setup bench-pipeline
 .PHONY: console-incidents console-quiet console-shots site dist
 
@@ -108,6 +109,10 @@ $(VENV)/.made-quick: $(VENV)/.made
 
 $(VENV)/.made-test: $(VENV)/.made-quick
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,lake,frameworks]'
+	touch $@
+
+$(VENV)/.made-spark-oldest: $(VENV)/.made-test
+	$(PIP) install --no-deps --target $(VENV)/pyspark-4.0 --upgrade pyspark==4.0.0
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -142,7 +147,7 @@ demo-celery: $(VENV)/.made-test
 
 # Two stages run at the same time, and those that take longest from the beginning.
 GATE_1 = $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled) unit mutants $(if $(filter 1,$(CAN_COMPILE)),unit-compiled) sim-some acceptance
-GATE_2 = acceptance-spark spark acceptance-cluster acceptance-processes frameworks
+GATE_2 = acceptance-spark spark spark-oldest acceptance-cluster acceptance-processes frameworks
 # What both need, made before the time of any stage begins.
 READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
@@ -173,7 +178,7 @@ run-gate-1: $(READY)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_1:%=stage-%); \
 	$(SUMMARY)
 
-run-gate-2: $(READY)
+run-gate-2: $(READY) $(VENV)/.made-spark-oldest
 	@mkdir -p build; \
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_2:%=stage-%); \
 	$(SUMMARY)
@@ -244,6 +249,11 @@ ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
 spark acceptance-spark: override JOBS :=
 spark acceptance-spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-$@,$(if $(filter spark,$@),tests.spark,tests.acceptance.spark))
+
+# The oldest Spark that is supported, in front of the newest.
+spark-oldest: override JOBS :=
+spark-oldest: $(VENV)/.made-spark-oldest $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(CURDIR)/$(VENV)/pyspark-4.0:$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-$@,tests.spark.formats.test_older tests.acceptance.spark.test_versions)
 
 # Workers of each framework killed twenty times, nodes ten times, and imports twenty times.
 framework-kills: override JOBS :=

@@ -130,6 +130,20 @@ class ProgressTests(WorkersCase):
 class PageTests(WorkersCase):
     """The page of workers."""
 
+    def test_of_a_queue(self) -> None:
+        """The page of a queue shows who takes jobs from it, at whichever node, and how far a query
+        of Spark is behind; nothing for a queue that nobody names."""
+        behind = [{"queue": "mail <i>", "queued": 12_000, "oldest_s": 31.5}]
+        text = announcement(worker=f"Spark query {MARKUP}", queues=["x"], behind=behind, jobs=[])
+        client = self.nodes[1].client()
+        client.call("CLIENT", "ANNOUNCE", text)
+        self.go(f"queues/{quote('mail <i>')}", "Consumers", f"Spark query {MARKUP}: 12,000 behind")
+        self.page.wait_for_text("takes jobs")
+        self.go("queues/x", "Consumers", f"Spark query {MARKUP}")
+        self.go("queues/y", "No job waits here")
+        self.assertNotIn("Consumers", self.page.text())
+        self.clean(self.page)
+
     def test_all(self) -> None:
         """Each worker is listed once, of all nodes, with what it does and for how long; one that is
         killed vanishes after a minute, and until then is said to be gone."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader
+
 from disque_tx.client.addresses import Address, address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests.selection import Selection
-from disque_tx.spark.options import Cluster
+from disque_tx.spark.options import Cluster, read_options
 from disque_tx.spark.source.fetching import Fetching
+from disque_tx.spark.source.readers import JobStreamReader
 from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
 
 IDS = [f"D-aaaaaaaa-{number:024d}-05a1" for number in range(10)]
@@ -85,6 +93,36 @@ class NodesTestCase(ScriptedTestCase):
         fetching = Fetching(cluster, Selection.of(["q"]), self.time.now_s)
         self.addCleanup(fetching.close)
         return fetching
+
+
+class StreamTestCase(NodesTestCase):
+    """Tests of readers of one checkpoint, each as if in a process of its own."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.checkpoint = Path(self.mktemp()).resolve()
+
+    def reader(self, node: ScriptedNode, **more: str) -> JobStreamReader:
+        """A reader of the queue ``q`` of this node."""
+        options = {"disque.servers": node.address, "subscribe": "q", **more}
+        options["checkpointLocation"] = str(self.checkpoint)
+        reader = JobStreamReader(read_options(options, streaming=True))
+        self.addCleanup(reader.stop)
+        return reader
+
+    def commit(self, offset: dict[str, Any], *logs: str) -> None:
+        """What Spark writes until a batch is committed."""
+        for log in logs or ("offsets", "commits"):
+            (self.checkpoint / log).mkdir(exist_ok=True)
+            (self.checkpoint / log / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+
+    def rows(
+        self, reader: DataSourceStreamReader, start: dict[str, Any], end: dict[str, Any]
+    ) -> list[str]:
+        """The IDs of a batch, as tasks read them."""
+        parts = reader.partitions(start, end)
+        batches = [cast(pa.RecordBatch, batch) for part in parts for batch in reader.read(part)]
+        return [job_id for batch in batches for job_id in batch.column("id").to_pylist()]
 
 
 def address_of(node: ScriptedNode) -> Address:

@@ -11,9 +11,16 @@ from threading import Thread
 from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.errors import JavaMissing, RemoteSession
+from disque_tx.spark.errors import JavaMissing, RemoteSession, SparkTooOld
 from disque_tx.spark.schema import EVENTS_DDL, EVENTS_READ_DDL, arrow_schema
-from disque_tx.spark.sessions import check_classic, java_home, prepare, settings, version
+from disque_tx.spark.sessions import (
+    check_classic,
+    check_version,
+    java_home,
+    prepare,
+    settings,
+    version,
+)
 from tests.spark.shared import shared_session
 
 
@@ -42,6 +49,13 @@ class SettingsTests(SynchronousTestCase):
             check_classic(object(), "ingest")
         self.assertIn("and ingest needs a classic session. Make one", str(raised.exception))
         check_classic(shared_session(), "ingest")
+
+    def test_too_old(self) -> None:
+        """PySpark 3.5, which would not find the formats, is refused with what to do."""
+        error = self.assertRaises(SparkTooOld, check_version, "3.5.9")
+        self.assertIn("This is PySpark 3.5.9", str(error))
+        self.assertIn("pip install 'pyspark>=4.0'", str(error))
+        check_version("4.0.0")
 
     def test_session(self) -> None:
         """The session computes in UTC, and with this version of Python."""

@@ -14,6 +14,10 @@ class JavaMissing(SparkError):
     """No Java was found that Spark runs on."""
 
 
+class SparkTooOld(SparkError):
+    """The installed PySpark has no formats in Python."""
+
+
 class BadOption(SparkError, ValueError):
     """An option of a format is unknown, missing or has an invalid value."""
 

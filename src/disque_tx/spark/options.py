@@ -45,7 +45,7 @@ SECURITY: Final = ("disque.password", "disque.passwordFile", "disque.tls.ca") + 
 )
 _CONNECTION: Final = ("disque.servers", "disque.tls", *SECURITY)
 _READ: Final = ("subscribe", "includeDetails")
-_STREAM: Final = ("subscribePattern", "checkpointLocation", "maxJobsPerTrigger") + (
+_STREAM: Final = ("subscribePattern", "checkpointLocation", "queryName", "maxJobsPerTrigger") + (
     "maxBytesPerTrigger",
     "minPartitions",
     "failOnDataLoss",
@@ -156,15 +156,16 @@ class Cluster:
 @attrs.frozen
 class ReadOptions:
     """``patterns``: globs of further queues. ``details``: whether there are columns that GETJOB
-    does not bring. Of a stream only: ``checkpoint``: of the query. ``jobs_max``, ``bytes_max``: of
-    a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by its size. ``strict``:
-    whether jobs that can no longer be read end the query."""
+    does not bring. Of a stream only: ``checkpoint``, ``query_name``: of the query. ``jobs_max``,
+    ``bytes_max``: of a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by its
+    size. ``strict``: whether jobs that can no longer be read end the query."""
 
     cluster: Cluster
     queues: tuple[str, ...]
     patterns: tuple[str, ...] = ()
     details: bool = False
     checkpoint: str = ""
+    query_name: str | None = None
     jobs_max: int = _JOBS
     bytes_max: int = _BYTES
     partitions: int | None = None
@@ -223,6 +224,7 @@ def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
     return attrs.evolve(
         table,
         checkpoint=checked.required("checkpointLocation", "the same as of writeStream"),
+        query_name=checked.text("queryName"),
         jobs_max=checked.number("maxJobsPerTrigger", 1, _JOBS_MAX) or _JOBS,
         bytes_max=checked.number("maxBytesPerTrigger", 1, _BYTES_MAX) or _BYTES,
         partitions=checked.number("minPartitions", 1, _PARTITIONS_MAX),

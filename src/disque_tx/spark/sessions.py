@@ -24,9 +24,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.errors import JavaMissing, RemoteSession
+from disque_tx.spark.errors import JavaMissing, RemoteSession, SparkTooOld
 
 _EVERYWHERE: Final[Mapping[str, str]] = {
     # Times of jobs and events are UTC.
@@ -34,6 +35,7 @@ _EVERYWHERE: Final[Mapping[str, str]] = {
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
 }
+_MAJOR_LEAST: Final = 4
 #: On one machine: nothing listens to others, and the memory is that of the one process.
 _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -57,7 +59,9 @@ def session(
     ``JAVA_HOME`` and ``PYSPARK_PYTHON`` are set in it.
 
     :raises JavaMissing: when there is no Java that Spark runs on.
+    :raises SparkTooOld: when the installed PySpark is older than 4.0.
     """
+    check_version(__version__)
     prepare(environment)
     if _is_local(master):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -67,6 +71,16 @@ def session(
     for key, value in settings(master, conf or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def check_version(installed: str) -> None:
+    """:raises SparkTooOld: when PySpark of this version has no formats in Python."""
+    if int(installed.partition(".")[0]) < _MAJOR_LEAST:
+        raise SparkTooOld(
+            f"This is PySpark {installed}, which has no formats in Python. Run"
+            f" pip install 'pyspark>={_MAJOR_LEAST}.0', and use Spark {_MAJOR_LEAST}.0 or later on"
+            " the cluster as well."
+        )
 
 
 def check_classic(spark: object, what: str) -> None:

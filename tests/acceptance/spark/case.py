@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import zstandard
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from disque_tx import Disque
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import adding
 from disque_tx.spark.options import cluster
-from tests.acceptance.daemon import Daemon, DaemonTestCase
+from tests.acceptance.daemon import Daemon, DaemonTestCase, free_port, wait_for
 from tests.spark.shared import shared_session
 
 STREAM_S = 60
@@ -81,6 +84,13 @@ class SparkTestCase(DaemonTestCase):
         self.addCleanup(query.stop)
         return query
 
+    def run_once(self, writer: DataStreamWriter, checkpoint: Path) -> None:
+        """Let a query take what is available now."""
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        self.addCleanup(query.stop)
+        self.assertTrue(query.awaitTermination(STREAM_S))
+
     def stored(self, stream: DataFrame, folder: Path) -> StreamingQuery:
         """Store the jobs available now; returns the finished query."""
         query = self.started(stream, folder)
@@ -91,6 +101,40 @@ class SparkTestCase(DaemonTestCase):
         """The bodies that were stored, sorted."""
         rows = self.spark.read.parquet(str(folder / "out")).select("body").collect()
         return sorted(int(row.body) for row in rows)
+
+
+class LoggingCase(SparkTestCase):
+    """Tests with daemons whose event logs are served."""
+
+    def logging(self, daemon: Daemon, *directives: str) -> str:
+        """Start a daemon with an event log that is served; returns its address."""
+        port = free_port()
+        lines = ("eventlog yes", "eventlog-dir events", "eventlog-rotate-time 1", *directives)
+        for name, *values in map(str.split, lines):
+            daemon.words += [f"--{name}", *values]
+        daemon.words += ["--listen", "http", f"tcp:{port}:interface=127.0.0.1"]
+        self.addCleanup(daemon.discard)
+        daemon.start()
+        return f"http://127.0.0.1:{port}"
+
+    def add(self, daemon: Daemon, count: int) -> set[str]:
+        """Add jobs, and wait until the files with their events are finished; returns their IDs."""
+        client = daemon.client()
+        ids = {client.call("ADDJOB", "q", "x", "0") for _ in range(count)}
+        wait_for(lambda: ids <= self.finished(daemon), "their events are in finished files")
+        return ids
+
+    def finished(self, daemon: Daemon) -> set[str]:
+        """The jobs that the finished files of a daemon are about."""
+        found: set[str] = set()
+        for path in daemon.folder.rglob("events-*.jsonl.zst"):
+            lines = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+            found |= {json.loads(line).get("subject") for line in lines.splitlines()}
+        return found
+
+    def added(self, rows: list[Row]) -> set[str]:
+        """The jobs of which one reads that they were added."""
+        return {row.subject for row in rows if row.type == "disque.job.added"}
 
 
 def dotted(options: dict[str, str]) -> dict[str, str]:

@@ -9,9 +9,9 @@ import zstandard
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from tests.acceptance.daemon import Daemon, free_port, wait_for
+from tests.acceptance.daemon import Daemon, wait_for
 from tests.acceptance.processes.group import Group
-from tests.acceptance.spark.case import STREAM_S, SparkTestCase
+from tests.acceptance.spark.case import LoggingCase, SparkTestCase
 
 _VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "aof"
 
@@ -79,42 +79,14 @@ class EventTests(SparkTestCase):
         self.assertEqual(["rubbish"], [r._corrupt for r in rows if r._corrupt == "rubbish"])
 
 
-class LiveTests(SparkTestCase):
+class LiveTests(LoggingCase):
     """``disque_events`` with the option ``nodes``."""
-
-    def logging(self, daemon: Daemon, *directives: str) -> str:
-        """Start a daemon with an event log that is served; returns its address."""
-        port = free_port()
-        lines = ("eventlog yes", "eventlog-dir events", "eventlog-rotate-time 1", *directives)
-        for name, *values in map(str.split, lines):
-            daemon.words += [f"--{name}", *values]
-        daemon.words += ["--listen", "http", f"tcp:{port}:interface=127.0.0.1"]
-        self.addCleanup(daemon.discard)
-        daemon.start()
-        return f"http://127.0.0.1:{port}"
-
-    def add(self, daemon: Daemon, count: int) -> set[str]:
-        """Add jobs, and wait until the files with their events are finished; returns their IDs."""
-        client = daemon.client()
-        ids = {client.call("ADDJOB", "q", "x", "0") for _ in range(count)}
-        wait_for(lambda: ids <= self.finished(daemon), "their events are in finished files")
-        return ids
-
-    def finished(self, daemon: Daemon) -> set[str]:
-        """The jobs that the finished files of a daemon are about."""
-        found: set[str] = set()
-        for path in daemon.folder.rglob("events-*.jsonl.zst"):
-            lines = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
-            found |= {json.loads(line).get("subject") for line in lines.splitlines()}
-        return found
 
     def collect(self, nodes: str, folder: Path) -> list[Row]:
         """Run the query until it has all that is finished; returns all rows until now."""
         reader = self.spark.readStream.format("disque_events").option("nodes", nodes)
         writer = reader.load().writeStream.format("parquet").option("path", str(folder / "rows"))
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        self.assertTrue(query.awaitTermination(STREAM_S))
+        self.run_once(writer, folder / "checkpoint")
         return self.spark.read.parquet(str(folder / "rows")).collect()
 
     def test_of_running_nodes(self) -> None:
@@ -134,10 +106,6 @@ class LiveTests(SparkTestCase):
         self.assertEqual(sorted(rows), sorted(self.collect(nodes, folder)))
         table = self.spark.read.format("disque_events").option("nodes", nodes).load()
         self.assertEqual(ids | more, self.added(table.collect()))
-
-    def added(self, rows: list[Row]) -> set[str]:
-        """The jobs of which one reads that they were added."""
-        return {row.subject for row in rows if row.type == "disque.job.added"}
 
     def test_password(self) -> None:
         """The password of readers will do; a wrong one is reported with the address, and is in no

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
 from pyspark.sql.types import StructType
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,6 +14,7 @@ from disque_tx.spark.files import remote
 from disque_tx.spark.files.live import LOGS_KEPT, LiveEventReader, LiveEventStreamReader
 from disque_tx.spark.files.remote import LogFile, event_nodes
 from disque_tx.spark.formats.datasources import EventSource
+from disque_tx.spark.offered import ReadAllAvailable, ReadLimit, ReadMaxFiles
 from disque_tx.spark.options import FormatOptions
 from tests.spark.files.eventnodes import EventNode
 

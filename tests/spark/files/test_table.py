@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.errors import BadOption, BadTable
 from disque_tx.spark.files.table import EventTableReader
 from disque_tx.spark.formats.datasources import EventSource
+from disque_tx.spark.offered import ReadAllAvailable
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS, EVENTS, event_schema
 from disque_tx.spark.pipeline.tables.footers import written

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.options import read_options
-from disque_tx.spark.source.readers import JobStreamReader
+from disque_tx.spark.offered import ReadAllAvailable
+from disque_tx.spark.source.batchlog import BatchLog
+from disque_tx.spark.source.offsets import Offset
 from disque_tx.spark.source.returned import Returned
-from tests.client.scripted import ScriptedNode
 from tests.spark import nodes
-from tests.spark.nodes import IDS, NodesTestCase
+from tests.spark.nodes import IDS, StreamTestCase, address_of
 
 _NONE = b"*-1\r\n"
 
 
-class StreamTests(NodesTestCase):
+class StreamTests(StreamTestCase):
     """Readers of one checkpoint, each as if in a process of its own."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.checkpoint = Path(self.mktemp()).resolve()
-
-    def reader(self, node: ScriptedNode, **more: str) -> JobStreamReader:
-        """A reader of the queue ``q`` of this node."""
-        options = {"disque.servers": node.address, "subscribe": "q", **more}
-        options["checkpointLocation"] = str(self.checkpoint)
-        reader = JobStreamReader(read_options(options, streaming=True))
-        self.addCleanup(reader.stop)
-        return reader
-
-    def commit(self, offset: dict[str, Any], *logs: str) -> None:
-        """What Spark writes until a batch is committed."""
-        for log in logs or ("offsets", "commits"):
-            (self.checkpoint / log).mkdir(exist_ok=True)
-            (self.checkpoint / log / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
-
-    def rows(
-        self, reader: JobStreamReader, start: dict[str, Any], end: dict[str, Any]
-    ) -> list[str]:
-        """The IDs of a batch, as tasks read them."""
-        batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
-        return [job_id for batch in batches for job_id in batch.column("id").to_pylist()]
 
     def test_available_now(self) -> None:
         """A query for what is there now ends after as many jobs as there were, although more
@@ -131,6 +100,24 @@ class StreamTests(NodesTestCase):
         again.latestOffset(following, again.getDefaultReadLimit())
         acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
         self.assertEqual([[IDS[1].encode()]] * 2 + [[IDS[0].encode()]], acknowledged)
+
+    def test_left_out(self) -> None:
+        """Jobs that were left out of a batch, because their node was away, are not acknowledged
+        with it after a restart, although the query leaves out no jobs any more."""
+        away = self.node()
+        away.close()
+        alive = self.node(GETJOB=_NONE, ACKJOB=b":1\r\n", SHOW=nodes.shown(IDS[1]))
+        alive.answer("WORKING", nodes.GONE, b":60\r\n")
+        batch = Offset(1, {address_of(away): IDS[:1], address_of(alive): IDS[1:2]})
+        end = BatchLog(str(self.checkpoint)).write(batch, {"seq": 0})
+        self.commit(end, "offsets")
+        reader = self.reader(alive, failOnDataLoss="false")
+        self.assertEqual(IDS[1:2], self.rows(reader, reader.initialOffset(), end))
+        self.commit(end)
+        again = self.reader(alive)
+        again.latestOffset(end, again.getDefaultReadLimit())
+        acknowledged = [words[1:] for words in alive.requests if words[0] == b"ACKJOB"]
+        self.assertEqual([[IDS[1].encode()]], acknowledged)
 
     def test_given_back_and_again(self) -> None:
         """A batch that runs again after a restart is read without the jobs that it gave back: they

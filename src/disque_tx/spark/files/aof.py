@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from disque_tx.errors import PeerError
 from disque_tx.messages.records import JobRecord
-from disque_tx.spark.files.filters import OPTION, Conditions
+from disque_tx.spark.files.filters import OPTION, Conditions, filtering
 from disque_tx.spark.files.folders import folder_options, found
 from disque_tx.spark.options import FormatOptions
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
 from disque_tx.wire.files.aof import LogDecoder, parse_record
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 _LOG: Final = logging.getLogger(__name__)
 VIEWS: Final = ("jobs", "records")
@@ -64,8 +67,7 @@ def log_options(options: Mapping[str, str]) -> LogOptions:
     paths = folder_options("disque_aof", options, *_OPTIONS)
     checked = FormatOptions("disque_aof", options, ("path", "paths", *_OPTIONS))
     size = checked.number("rangeBytes", 1, 1 << 40) or _RANGE_BYTES
-    filtering = checked.boolean(OPTION, False)
-    return LogOptions(paths, checked.choice("view", VIEWS), size, filtering)
+    return LogOptions(paths, checked.choice("view", VIEWS), size, filtering(checked))
 
 
 class LogReader(DataSourceReader):

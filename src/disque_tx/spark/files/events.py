@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from disque_tx.spark.files.filters import Conditions
 from disque_tx.spark.files.folders import found
 from disque_tx.spark.files.lines import batches, blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 _SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 #: What a name says: the node, and the hour of the first event.

@@ -2,28 +2,45 @@
 
 Spark passes conditions on to sources in Python only where
 ``spark.sql.python.filterPushdown.enabled`` is set, and refuses sources that expect them elsewhere;
-so a source takes them with the option ``pushFilters``. Spark still checks each row itself.
+so a source takes them with the option ``pushFilters``, from PySpark 4.1 on. Spark still checks
+each row itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    LessThan,
-    LessThanOrEqual,
-)
+
+from disque_tx.spark import offered
+from disque_tx.spark.options import FormatOptions
+
+if TYPE_CHECKING or offered.FILTERS:
+    from pyspark.sql.datasource import (
+        EqualTo,
+        Filter,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        LessThan,
+        LessThanOrEqual,
+    )
 
 #: The option of a format.
 OPTION: Final = "pushFilters"
+
+
+def filtering(options: FormatOptions) -> bool:
+    """Whether conditions of queries are taken.
+
+    :raises BadOption: when this PySpark passes none on.
+    """
+    wanted = options.boolean(OPTION, False)
+    if wanted and not offered.FILTERS:
+        raise options.invalid(OPTION, "false before PySpark 4.1, which passes no conditions on")
+    return wanted
 
 
 @attrs.frozen

@@ -18,16 +18,16 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
+
+from disque_tx.spark.errors import EventsLost, NodeRefused
+from disque_tx.spark.files.lines import batches, complete, pieces
+from disque_tx.spark.files.remote import EventNodes, LogFile, place_of
+from disque_tx.spark.offered import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
-
-from disque_tx.spark.errors import EventsLost, NodeRefused
-from disque_tx.spark.files.lines import batches, complete, pieces
-from disque_tx.spark.files.remote import EventNodes, LogFile, place_of
 
 _LOG: Final = logging.getLogger(__name__)
 #: Logs of a node that an offset remembers.

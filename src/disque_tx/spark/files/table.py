@@ -13,13 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
 
 from disque_tx.spark.errors import BadTable
+from disque_tx.spark.offered import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from disque_tx.spark.paths import opened, resolved
 from disque_tx.spark.pipeline.tables.changes import NotOnlyAdded, added_since
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from pyspark.sql.datasource import DataSource
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+)
 from pyspark.sql.types import StructType
 
 from disque_tx.spark import options
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.files.aof import FilteringLogReader, LogReader, log_options
 from disque_tx.spark.files.events import EventReader, FilteringEventReader
-from disque_tx.spark.files.filters import OPTION
+from disque_tx.spark.files.filters import OPTION, filtering
 from disque_tx.spark.files.folders import folder_options
 from disque_tx.spark.files.live import LiveEventReader, LiveEventStreamReader
 from disque_tx.spark.files.remote import CONNECTION, event_nodes
 from disque_tx.spark.files.table import EventTableReader
+from disque_tx.spark.formats.older import OlderStreamReader, RowStreamWriter
+from disque_tx.spark.offered import ARROW_STREAMS, LIMITS, arrow_columns
 from disque_tx.spark.pipeline.tables.events import EVENT_COLUMNS, event_schema
 from disque_tx.spark.schema import (
     AOF_JOBS_DDL,
@@ -55,18 +60,20 @@ class DisqueSource(DataSource):
         _only(schema, self.schema(), self.name())
         return JobReader(options.read_options(_options(self), streaming=False))
 
-    def streamReader(self, schema: StructType) -> JobStreamReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         _only(schema, self.schema(), self.name())
-        return JobStreamReader(options.read_options(_options(self), streaming=True))
+        wanted = options.read_options(_options(self), streaming=True)
+        return _for_this_spark(JobStreamReader(wanted), wanted.checkpoint, "seq")
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """For ``df.write``."""
         return TableWriter(self._writer(schema, overwrite))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """For ``df.writeStream``."""
-        return StreamWriter(self._writer(schema, overwrite))
+        writer = StreamWriter(self._writer(schema, overwrite))
+        return writer if ARROW_STREAMS else RowStreamWriter(writer, arrow_columns(schema))
 
     def _writer(self, schema: StructType, overwrite: bool) -> JobWriter:
         if overwrite:
@@ -128,27 +135,38 @@ class EventSource(DataSource):
             return LiveEventReader(event_nodes(nodes))
         given = _options(self)
         paths = folder_options(self.name(), given, OPTION)
-        filtering = options.FormatOptions(self.name(), given, given).boolean(OPTION, False)
-        return FilteringEventReader(paths) if filtering else EventReader(paths)
+        wanted = options.FormatOptions(self.name(), given, given)
+        return FilteringEventReader(paths) if filtering(wanted) else EventReader(paths)
 
-    def streamReader(self, schema: StructType) -> EventTableReader | LiveEventStreamReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         nodes = self._nodes(_FILES)
         if nodes is not None:
             _only(schema, EVENTS_READ_DDL, self.name())
             files_max = nodes.number(_FILES, 1, _FILES_MAX) or _FILES_MAX
-            return LiveEventStreamReader(event_nodes(nodes), files_max)
+            example = "/data/checkpoint"
+            checkpoint = None if LIMITS else nodes.required("checkpointLocation", example)
+            live = LiveEventStreamReader(event_nodes(nodes), files_max)
+            return _for_this_spark(live, checkpoint, "logs")
         table = self._table()
         if table is None:
             raise BadOption(
                 "A stream of events needs the option nodes, which are addresses for HTTP, or the"
                 " option table, which is a table of 'ingest'."
             )
-        if to_arrow_schema(schema, timezone="UTC") != event_schema():
+        if arrow_columns(schema) != event_schema():
             raise BadOption(_COLUMNS_OF_ITS_OWN.format(self.name()))
-        return EventTableReader(table)
+        return _for_this_spark(EventTableReader(table), None, "version")
+
+
+def _for_this_spark(
+    reader: JobStreamReader | LiveEventStreamReader | EventTableReader,
+    checkpoint: str | None,
+    mark: str,
+) -> DataSourceStreamReader:
+    return reader if LIMITS else OlderStreamReader(reader, checkpoint, mark)
 
 
 def _only(schema: StructType, ddl: str, form: str) -> None:
-    if to_arrow_schema(schema, timezone="UTC") != arrow_schema(ddl):
+    if arrow_columns(schema) != arrow_schema(ddl):
         raise BadOption(_COLUMNS_OF_ITS_OWN.format(form))

@@ -22,17 +22,14 @@ from uuid import uuid4
 import attrs
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import PipelinedConnection
 from disque_tx.client.errors import ClientError, Refused
 from disque_tx.client.requests.encoding import Request
 from disque_tx.spark.errors import WriteRefused
+from disque_tx.spark.offered import DataSourceStreamArrowWriter
 from disque_tx.spark.options import WriteOptions
 from disque_tx.spark.sink import columns, staging
 

@@ -15,12 +15,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyarrow import fs
-
 from disque_tx.client.addresses import Address, address
 from disque_tx.client.errors import BadAddress
+from disque_tx.spark.checkpoint import Checkpoint
 from disque_tx.spark.errors import JobsLost
-from disque_tx.spark.paths import opened, resolved
 from disque_tx.spark.source.offsets import Offset, is_job_id
 
 #: The folder in the checkpoint; Spark ignores it.
@@ -34,7 +32,8 @@ class BatchLog:
     """The files of one query. ``checkpoint``: its checkpointLocation."""
 
     def __init__(self, checkpoint: str) -> None:
-        self._system, self._root = opened(resolved(checkpoint))
+        self._checkpoint = Checkpoint(checkpoint)
+        self._system, self._root = self._checkpoint.system, self._checkpoint.root
         self._cache: OrderedDict[str, Offset] = OrderedDict()
 
     def write(self, offset: Offset, before: Mapping[str, Any], size: int = 0) -> dict[str, Any]:
@@ -79,13 +78,9 @@ class BatchLog:
 
     def is_committed(self, kept: Mapping[str, Any]) -> bool:
         """Whether Spark has committed the batch with this offset, as its last one."""
-        file = _file(kept)
-        commits = [int(name) for name in self._names("commits") if name.isdigit()]
-        if file is None or not commits:
-            return False
-        with self._system.open_input_stream(f"{self._root}/offsets/{max(commits)}") as planned:
-            # The name is in no other offset, whatever Spark writes around it.
-            return file.encode() in planned.read()
+        file, last = _file(kept), self._checkpoint.committed()
+        # The name is in no other offset.
+        return file is not None and last is not None and file.encode() in last.offsets
 
     def _loaded(self, file: str, digest: str) -> Any:
         try:
@@ -106,13 +101,9 @@ class BatchLog:
             self._cache.popitem(last=False)
 
     def _remove(self, folder: str, but: set[str | None]) -> None:
-        for name in self._names(folder):
+        for name in self._checkpoint.names(folder):
             if f"{folder}/{name}" not in but:
                 self._system.delete_file(f"{self._root}/{folder}/{name}")
-
-    def _names(self, folder: str) -> list[str]:
-        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
-        return [info.base_name for info in self._system.get_file_info(selector)]
 
 
 def _file(kept: Mapping[str, Any]) -> str | None:

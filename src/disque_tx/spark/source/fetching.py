@@ -51,6 +51,7 @@ class _Node:
 
     address: Address
     servers: Servers
+    log_level: int
     backoff_s: float = 0.0
     until_s: float = 0.0
     lost: ConnectionLost | None = None
@@ -61,7 +62,8 @@ class _Node:
             self.backoff_s, self.until_s, self.lost = 0.0, 0.0, None
             return answer
         if self.lost is None:
-            _LOG.warning("%s Meanwhile jobs are fetched from the other nodes.", answer)
+            why = "%s Meanwhile jobs are fetched from the other nodes."
+            _LOG.log(self.log_level, why, answer)
         self.lost = answer
         self.backoff_s = min(_BACKOFF_S_MAX, 2 * self.backoff_s or _BACKOFF_S)
         self.until_s = now_s + self.backoff_s
@@ -78,16 +80,23 @@ class _Taken:
 
 
 class Fetching:
-    """The nodes that a stream gets jobs from. ``now_s``: a steady clock."""
+    """The nodes that a stream gets jobs from. ``now_s``: a steady clock. ``log_level``: for nodes
+    that are left alone."""
 
     def __init__(
-        self, cluster: Cluster, selection: Selection, now_s: Callable[[], float] = time.monotonic
+        self,
+        cluster: Cluster,
+        selection: Selection,
+        now_s: Callable[[], float] = time.monotonic,
+        log_level: int = logging.WARNING,
     ) -> None:
         self._selection = selection
         self._now_s = now_s
         timeout_s = min(_TIMEOUT_S, cluster.connection.timeout_s)
         options = attrs.evolve(cluster.connection, timeout_s=timeout_s)
-        self._nodes = [_Node(node, Servers([node], options)) for node in cluster.addresses]
+        self._nodes = [
+            _Node(node, Servers([node], options), log_level) for node in cluster.addresses
+        ]
 
     def ask_each(self, ask: Callable[[PipelinedConnection], _T]) -> dict[Address, _T]:
         """Node → what a function found out there, of those that can be reached.

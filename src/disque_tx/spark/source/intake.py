@@ -52,6 +52,11 @@ class StreamIntake:
         self._left_out: set[str] = set()
         self._fetched: tuple[int, Mapping[str, Job]] = (0, {})
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The jobs of the current batch that are left out, and are not acknowledged with it."""
+        return frozenset(self._left_out)
+
     def leave_out(self, ids: set[str]) -> None:
         """Do not acknowledge these jobs with their batch."""
         self._left_out |= ids

@@ -14,21 +14,22 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import scans
 from disque_tx.client.values import Job
 from disque_tx.spark.errors import BadOption
+from disque_tx.spark.offered import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import arrow_schema, batches
 from disque_tx.spark.source import lag
+from disque_tx.spark.source.announcing import QueryAnnouncer
 from disque_tx.spark.source.batchlog import BatchLog
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import StreamIntake, acknowledge
@@ -53,12 +54,14 @@ class _Driver:
     fetching: Fetching
     intake: StreamIntake
     heartbeat: Heartbeat
+    announcer: QueryAnnouncer
     left: int | None = None
 
     def hold(self, kept: dict[str, Any], offset: Offset) -> None:
         """Keep the leases of the batch that runs, and let it be acknowledged if the query ends."""
         self.intake.hold(offset)
         self.heartbeat.changed()
+        self.announcer.held = len(offset)
         self.keeper.tell((kept, self.intake.readable(offset)))
 
 
@@ -133,8 +136,12 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if driver.log.read(start).seq == offset.seq:
             return []
         driver.hold(end, offset)
+        returned = driver.returned.ids(end)
+        if away := driver.intake.left_out - returned:
+            # After a restart nobody would know of them.
+            driver.returned.add(sorted(away))
         # What was given back before a restart may be a dead letter by now, and cannot be read.
-        batch = driver.intake.readable(offset).without(driver.returned.ids(end))
+        batch = driver.intake.readable(offset).without(returned)
         jobs = driver.intake.fetched(offset)
         # The same tasks whenever it runs, so that they can be told from others.
         size = end.get("bytes", 0)
@@ -163,6 +170,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.heartbeat.stop()
+            driver.announcer.stop()
             driver.keeper.close()
             driver.fetching.close()
 
@@ -186,7 +194,8 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fetching = Fetching(options.cluster, options.selection)
             intake = StreamIntake(options.cluster.servers(), fetching, leases, options.strict)
             heartbeat = Heartbeat(leases, options.cluster.servers)
-            self._driver = _Driver(log, returned, keeper, fetching, intake, heartbeat)
+            announcer = QueryAnnouncer(options)
+            self._driver = _Driver(log, returned, keeper, fetching, intake, heartbeat, announcer)
         return self._driver
 
 

@@ -1,6 +1,7 @@
-"""Jobs that a query gave back with NACK: the source must not acknowledge them with their batch.
+"""Jobs that are not acknowledged with their batch: a query gave them back with NACK, or they were
+left out because their node could not be reached.
 
-Their IDs are written to a file in the checkpoint before the NACK, with the batch that they were in,
+Their IDs are written to a file in the checkpoint, before a NACK, with the batch that they were in,
 which is the last one that Spark planned. The source looks there before it acknowledges that batch,
 and when it runs again; in a later batch the same job is one like any other. After a day the files
 are removed; no batch takes that long.
@@ -16,9 +17,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 import attrs
-from pyarrow import fs
 
-from disque_tx.spark.paths import opened, resolved
+from disque_tx.spark.checkpoint import Checkpoint
 
 _FOLDER: Final = "disque/returned"
 #: How an offset names its file, whatever Spark writes around it.
@@ -39,9 +39,9 @@ class Returned:
     day."""
 
     def __init__(self, checkpoint: str, wall_s: Callable[[], float] = time.time) -> None:
-        # Spark and Arrow name the same store differently.
-        self._system, self._root = opened(resolved(checkpoint))
-        self._folder = f"{self._root}/{_FOLDER}"
+        self._checkpoint = Checkpoint(checkpoint)
+        self._system = self._checkpoint.system
+        self._folder = f"{self._checkpoint.root}/{_FOLDER}"
         self._wall_s = wall_s
         self._known: dict[str, _Some] = {}
 
@@ -56,7 +56,7 @@ class Returned:
         """Return the jobs of the batch with this offset that were given back."""
         before = self._known
         self._known = {}
-        for info in self._infos(_FOLDER):
+        for info in self._checkpoint.infos(_FOLDER):
             if info.mtime_ns / 1e9 < self._wall_s() - _KEPT_S:
                 self._system.delete_file(info.path)
             else:
@@ -66,17 +66,8 @@ class Returned:
 
     def _running(self) -> list[str]:
         """The names of the last batch in the log of Spark, which is written before it runs."""
-        numbers = [
-            int(info.base_name) for info in self._infos("offsets") if info.base_name.isdigit()
-        ]
-        if not numbers:
-            return []
-        with self._system.open_input_stream(f"{self._root}/offsets/{max(numbers)}") as planned:
-            return [name.decode() for name in _BATCH.findall(planned.read())]
-
-    def _infos(self, folder: str) -> list[fs.FileInfo]:
-        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
-        return list(self._system.get_file_info(selector))
+        last = self._checkpoint.planned()
+        return [] if last is None else [name.decode() for name in _BATCH.findall(last.offsets)]
 
     def _read(self, path: str) -> _Some:
         with self._system.open_input_stream(path) as stored:

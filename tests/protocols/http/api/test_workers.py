@@ -23,6 +23,7 @@ def said(**more: Any) -> bytes:
         "queues": ["mail"], "tasks": ["send"], "cut": False,
         "jobs": [{"id": "D-1", "queue": "mail", "task": "send", "for_s": 2.5, "progress": 0.5,
                   "note": "half"}],
+        "behind": [{"queue": "mail", "queued": 12000, "oldest_s": 31.5}],
     }  # fmt: skip
     return json.dumps(values | more).encode()
 
@@ -91,6 +92,18 @@ class WorkersTests(WorkersCase):
             ("old", 8, 14, ["mail"]), tuple(old[n] for n in ("worker", "slots", "held", "queues"))
         )
 
+    def test_of_a_queue(self) -> None:
+        """The workers of one queue are those that name it, as one that they serve or in which jobs
+        wait for them."""
+        self.announce(said(id="a", queues=["mail"], behind=[]))
+        self.announce(said(id="b", queues=["x"]))
+        self.announce(said(id="c", queues=["y*"], behind=[{"queue": "yes"}]))
+        for queue, ids in (("mail", ["a", "b"]), ("yes", ["c"]), ("y", []), ("", [])):
+            answer = self.slow("GET", f"{_WORKERS}?queue={queue}").json
+            found = [worker["id"] for worker in answer["workers"]]
+            self.assertEqual((ids, len(ids)), (found, answer["total"]))
+        self.assertEqual(400, self.http("GET", f"{_WORKERS}?queue={'q' * 1_025}").status)
+
     def test_hostile(self) -> None:
         """Whatever a connection says, the list of workers has values that it may have."""
         odd: list[bytes] = [
@@ -105,6 +118,7 @@ class WorkersTests(WorkersCase):
             "pid": -1, "slots": "8", "held": 10**300, "done": True, "failed": 1.5, "queues": "mail",
             "tasks": [1, {}, "t" * 1_000], "state": "exploding", "control": "yes", "host": None,
             "jobs": [1, {"id": [], "for_s": "x", "progress": 2, "note": "\ud800"}, {"for_s": -1}],
+            "behind": [1, {"queue": ["mail"], "queued": -5, "oldest_s": "x"}],
         }  # fmt: skip
         self.announce(said(**wrong))
         text = said().replace(b"2.5", b"1e999").replace(_ID.encode(), b"1")
@@ -121,6 +135,7 @@ class WorkersTests(WorkersCase):
             (worker["queues"], worker["tasks"], worker["state"]),
         )
         self.assertIs(False, worker["control"])
+        self.assertEqual([{"queue": "", "queued": 0, "oldest_s": 0}], worker["behind"])
         first, second = worker["jobs"]
         self.assertEqual(("", 0, "?"), (first["id"], first["progress"], first["note"]))
         self.assertLess(second["for_s"], 10)

@@ -23,7 +23,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of
-from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
+from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
@@ -61,6 +61,11 @@ class _Worker:
         for found, one in ((self.nodes, node.decode()), (self.hosts, addr.rpartition(":")[0])):
             if one not in found:
                 found.append(one)
+
+    def serves(self, queue: str) -> bool:
+        """Whether the queue is among those that it names."""
+        names = (*self.values["queues"], *(row["queue"] for row in self.values["behind"]))
+        return queue[:_CHARACTERS_MAX] in names
 
     def shown(self) -> dict[str, Any]:
         """As people see it."""
@@ -122,6 +127,7 @@ def read(said: bytes) -> dict[str, Any] | None:
         "queues": [_text(name) for name in _list(values.get("queues"))],
         "tasks": [_text(name) for name in _list(values.get("tasks"))],
         "jobs": jobs,
+        "behind": [_behind(row) for row in _list(values.get("behind")) if isinstance(row, dict)],
     }
 
 
@@ -131,6 +137,11 @@ def _job(job: dict[str, Any]) -> dict[str, Any]:
     if "progress" in job:
         found |= {"progress": _real(job["progress"], 1), "note": _text(job.get("note"))}
     return found
+
+
+def _behind(row: dict[str, Any]) -> dict[str, Any]:
+    found = {"queue": _text(row.get("queue")), "queued": _number(row.get("queued"))}
+    return {**found, "oldest_s": _real(row.get("oldest_s"), _NUMBER_MAX)}
 
 
 def _named(status: WorkerStatus) -> dict[str, Any]:
@@ -183,7 +194,8 @@ async def _collect(exchange: Exchange) -> tuple[_Found, Asked]:
 async def workers(exchange: Exchange) -> Reply:
     """WORKERS."""
     found, asked = await _collect(exchange)
-    every = found.all()
+    queue = exchange.word("queue")
+    every = [worker for worker in found.all() if queue is None or worker.serves(queue)]
     limit = exchange.number("limit")
 
     async def rows() -> AsyncIterator[dict[str, Any]]:
@@ -221,16 +233,22 @@ async def tell(exchange: Exchange) -> dict[str, Any]:
 def worker_routes() -> list[Route]:
     """All operations on workers."""
     job = schema(id=TEXT, queue=TEXT, task=TEXT, for_s=REAL, progress=REAL, note=TEXT)
+    behind = schema(queue=TEXT, queued=NUMBER, oldest_s=REAL)
     worker = schema(
         id=TEXT, worker=TEXT, host=TEXT, pid=NUMBER, version=TEXT, slots=NUMBER, held=NUMBER,
         running=NUMBER, done=NUMBER, failed=NUMBER, state=TEXT, control=FLAG, cut=FLAG,
-        queues=array(TEXT), tasks=array(TEXT), jobs=array(job), connected=FLAG,
+        queues=array(TEXT), tasks=array(TEXT), jobs=array(job),
+        behind=array(behind), connected=FLAG,
         heard_s={"type": ["number", "null"]}, nodes=array(TEXT), hosts=array(TEXT),
     )  # fmt: skip
     return [
         Route(
             "GET", f"{ROOT}/workers", workers, "Workers, each once, and what they do",
-            (Parameter("limit", "At most so many", "integer", 100, 1, _WORKERS_MAX), SCOPE),
+            (
+                Parameter("limit", "At most so many", "integer", 100, 1, _WORKERS_MAX),
+                Parameter("queue", "Only those that serve this queue", longest=NAME_BYTES),
+                SCOPE,
+            ),
             answer=schema(workers=array(worker), total=NUMBER, **NODES),
         ),
         Route(

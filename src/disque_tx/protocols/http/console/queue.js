@@ -1,6 +1,7 @@
 // One queue.
 
 import { at, counted, get, key, member, plain, post, scope, scoped, where } from "/console/api.js";
+import { consumers } from "/console/consumers.js";
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments, tiles } from "/console/dom.js";
@@ -36,10 +37,11 @@ export default function queue(app, name) {
   const which = segments("Which jobs", [["oldest", "Oldest"], ["newest", "Newest"], ["others", "Not queued"]], edge, (value) => { edge = value; app.refresh(); });
   const scanned = h("span", { class: "soft" });
   const mail = letters(app, name);
+  const takers = consumers(name);
   const pausing = h("select", { id: "pausing", onchange: () => pause(pausing.value) }, Object.entries(STATES).map(([value, text]) => h("option", { value }, text)));
   const controls = app.writes && [h("label", { class: "field", title: "At every node of the cluster, also at those that join later" }, "Pause on all nodes", pausing), button("Flush…", flush, { class: "danger" })];
   const content = h("div", { class: "page" }, figures.node, history.node,
-    card("Jobs", [scanned, which], jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
+    takers.node, card("Jobs", [scanned, which], jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
   const end = h("div", { class: "end" }, history.choice, controls);
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, end), content);
   badge.hidden = end.hidden = true;
@@ -83,6 +85,7 @@ export default function queue(app, name) {
       edge === "others" ? others(signal) : get(scoped(path("peek"), { count: PEEK, from: edge }), signal),
       rules ? null : get(path("policy"), signal),
       history.refresh(signal),
+      takers.refresh(signal),
     ]);
     end.hidden = false;
     title = counts.name;

@@ -32,7 +32,8 @@ function place(row) {
   return host || row.hosts.join(", ");
 }
 
-function state(row) {
+/** How it is: a text, and the kind of its badge. */
+export function state(row) {
   if (!row.connected) return ["connection lost", "bad"];
   if (row.heard_s !== null && row.heard_s > SILENT_S) return ["silent", "bad"];
   return STATES[row.state];

@@ -1,7 +1,8 @@
 """Lines of event logs as rows of the table of events, by Spark (docs/reference/pipeline.md).
 
-The formats that Spark reads by itself decompress ``.zst``; everything else about lines is
-expressions that Spark compiles.
+The formats that Spark reads by itself decompress ``.zst`` from Spark 4.1 on; before, and from
+object stores, this package reads the lines. Everything else about lines is expressions that Spark
+compiles.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.objectstore import is_in
+from disque_tx.spark.offered import decompresses_zstd
 from disque_tx.spark.paths import for_spark
 from disque_tx.spark.pipeline.ingest.fields import (
     JOINT,
@@ -35,7 +37,7 @@ def parsed(spark: SparkSession, paths: Iterable[str]) -> DataFrame:
     """Lines of these files as the columns of :data:`EVENTS_DDL`; lines that are not JSON in
     :data:`CORRUPT_COLUMN`. Folder names ``dt=…`` are ignored: the day comes from the lines."""
     paths = list(paths)
-    if any(map(is_in, paths)):
+    if not all(_is_for_spark(spark, path) for path in paths):
         return parsed_with_text(spark, paths).drop("line", "file")
     reader = spark.read.schema(f"{EVENTS_DDL}, {CORRUPT_COLUMN} STRING").options(**_READING)
     reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)
@@ -54,15 +56,20 @@ def parsed_with_text(spark: SparkSession, paths: Iterable[str]) -> DataFrame:
 
 def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines of files, ``value``, and the ``file`` of each."""
-    local = [for_spark(path) for path in paths if not is_in(path)]
-    remote = [path for path in paths if is_in(path)]
-    found = stored.lines(spark, remote) if remote else None
+    local = [for_spark(path) for path in paths if _is_for_spark(spark, path)]
+    others = [path for path in paths if not _is_for_spark(spark, path)]
+    found = stored.lines(spark, others) if others else None
     if not local:
         assert found is not None
         return found
     text = spark.read.options(**_READING).text(local)
     named = text.select("value", fn.col("_metadata.file_path").alias("file"))
     return named if found is None else named.unionByName(found)
+
+
+def _is_for_spark(spark: SparkSession, path: str) -> bool:
+    """Whether Spark reads this file by itself."""
+    return not is_in(path) and (not path.endswith(".zst") or decompresses_zstd(spark.version))
 
 
 def is_event() -> Column:

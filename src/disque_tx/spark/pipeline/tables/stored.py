@@ -26,9 +26,9 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from disque_tx.spark.offered import arrow_columns
 from disque_tx.spark.paths import opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
 from disque_tx.spark.pipeline.tables.footers import data_file, footer_statistics
@@ -87,12 +87,12 @@ class StoredSource(DataSource):
         """For ``spark.read``."""
         given = dict(cast(Any, self.options))
         kind = _Lines if given["kind"] == "lines" else _Parquet
-        return kind(json.loads(given["paths"]), to_arrow_schema(schema, timezone="UTC"))
+        return kind(json.loads(given["paths"]), arrow_columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """For ``df.write``."""
         given = dict(cast(Any, self.options))
-        columns = to_arrow_schema(schema, timezone="UTC")
+        columns = arrow_columns(schema)
         partitions = [columns.field(name) for name in json.loads(given["partitions"])]
         return _Writer(given["root"], given["folder"], columns, partitions)
 

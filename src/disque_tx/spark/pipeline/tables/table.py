@@ -22,10 +22,11 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
 from disque_tx.spark.objectstore import is_in
+from disque_tx.spark.offered import arrow_columns
 from disque_tx.spark.paths import for_spark, resolved
 from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.counting import counted_runs
@@ -147,4 +148,4 @@ def _exact_times(spark: SparkSession) -> Iterator[None]:
 
 def columns_of(rows: DataFrame) -> pa.Schema:
     """The columns of rows, for a table of them."""
-    return to_arrow_schema(rows.schema, timezone="UTC")
+    return arrow_columns(rows.schema)
