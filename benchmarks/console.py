@@ -63,7 +63,7 @@ def main() -> None:
         folder = Path(name)
         http = free_port()
         node = Daemon(folder, f"listen http tcp:{http}:interface=127.0.0.1").start()
-        browser = Browser(folder / "profile")
+        browser = Browser()
         try:
             fill(node, queues)
             url = f"http://127.0.0.1:{http}/"

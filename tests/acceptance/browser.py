@@ -23,7 +23,7 @@ OPTIONS: Final = (
     "--disable-sync",
     "--hide-scrollbars",
     "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*",
 )
 _NO_PAGE: Final = "not an origin"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -115,9 +114,9 @@ class ConsoleCase(DaemonTestCase):
             worker.call("AUTH", password)
         worker.call("CLIENT", "ANNOUNCE", text)
 
-    def browser(self, *options: str) -> Browser:
+    def browser(self) -> Browser:
         """A browser without cookies."""
-        browser = Browser(Path(self.mktemp()).resolve(), *options)
+        browser = Browser()
         self.addCleanup(browser.close)
         browser.size(1280, 860)
         return browser

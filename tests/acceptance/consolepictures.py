@@ -90,7 +90,7 @@ def _console() -> Iterator[tuple[Api, Browser, str, str]]:
         fleet.nodes[4].kill()
         thread = threading.Thread(target=_load, args=(api, _workers(fleet), done))
         thread.start()
-        browser = Browser(folder / "profile")
+        browser = Browser()
         os.chdir(here)
         yield api, browser, f"http://{fleet.nodes[0].ip}:{ports[0]}/", job
         print(browser.log)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import fcntl
 import json
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,21 +43,15 @@ def _pipe() -> tuple[int, int]:
     return read, write
 
 
-class Browser:
-    """One page of a browser with a profile of its own. ``log``: texts and errors of its console.
-    ``requested``: addresses that it asked for. ``loaded_bytes``: what came, headers included."""
+class Chromium:
+    """The process of a browser, whose pages know nothing of each other. ``folder``: of its profile,
+    beside which its log lies."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path) -> None:
         program = next(filter(None, map(shutil.which, BROWSERS)), None)
         if program is None:
             raise SkipTest("Chromium is not installed; this test clicks through pages in it.")
-        words = [
-            program,
-            *OPTIONS,
-            *options,
-            "--remote-debugging-pipe",
-            f"--user-data-dir={folder}",
-        ]
+        words = [program, *OPTIONS, "--remote-debugging-pipe", f"--user-data-dir={folder}"]
         to_read, self._output = _pipe()
         self._input, to_write = _pipe()
         log = os.open(folder.with_suffix(".log"), os.O_CREAT | os.O_WRONLY)
@@ -70,15 +67,7 @@ class Browser:
             os.close(number)
         self._number = 0
         self._unread = b""
-        self._session = ""
-        self.log: list[str] = []
-        self.requested: list[str] = []
-        self.loaded_bytes = 0
-        targets = self.call("Target.getTargets")["targetInfos"]
-        page = next(target["targetId"] for target in targets if target["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self.events: dict[str, Callable[[str, dict[str, Any]], None]] = {}
 
     def close(self) -> None:
         """End the browser."""
@@ -87,14 +76,12 @@ class Browser:
         os.close(self._input)
         os.close(self._output)
 
-    # -- the protocol ------------------------------------------------------------------------
-
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Run a method and return its result."""
+    def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
+        """Run a method, of a page if a ``session`` is given, and return its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
-        if self._session and not method.startswith("Target."):
-            message["sessionId"] = self._session
+        if session:
+            message["sessionId"] = session
         os.write(self._output, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._read()
@@ -112,8 +99,51 @@ class Browser:
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
-        self._note(message.get("method"), message.get("params", {}))
+        page = self.events.get(message.get("sessionId", ""))
+        if page is not None and "method" in message:
+            page(message["method"], message.get("params", {}))
         return message
+
+
+@cache
+def shared_chromium() -> Chromium:
+    """The browser of all tests of this process: to start one takes longer than many tests."""
+    folder = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    chromium = Chromium(Path(folder.name, "profile"))
+    atexit.register(chromium.close)
+    return chromium
+
+
+class Browser:
+    """One page, without cookies, as if in a browser of its own. ``log``: texts and errors of its
+    console. ``requested``: addresses that it asked for. ``loaded_bytes``: what came, headers
+    included."""
+
+    def __init__(self) -> None:
+        self._chromium = shared_chromium()
+        self.log: list[str] = []
+        self.requested: list[str] = []
+        self.loaded_bytes = 0
+        call = self._chromium.call
+        self._context = call("Target.createBrowserContext")["browserContextId"]
+        page = call("Target.createTarget", url="about:blank", browserContextId=self._context)
+        attached = call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self._session = attached["sessionId"]
+        self._chromium.events[self._session] = self._note
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        # Beside other pages this one has the focus as well.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+
+    def close(self) -> None:
+        """Close the page, and forget what it stored."""
+        del self._chromium.events[self._session]
+        self._chromium.call("Target.disposeBrowserContext", browserContextId=self._context)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Run a method of the page and return its result."""
+        return self._chromium.call(method, self._session, **parameters)
 
     def _note(self, method: str | None, values: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":

@@ -13,7 +13,6 @@ from tests.acceptance.cluster.fleet import AGREE_S, Fleet
 from tests.acceptance.consolebench import Api, ConsoleCase, letter
 from tests.acceptance.daemon import free_port, wait_for
 
-_ANY_NODE: Final = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*"
 _QUEUED: Final = (
     "[...document.querySelectorAll('.tile')].find((one) => one.innerText.startsWith('Queued'))"
     ".innerText.split('\\n')[1]"
@@ -44,7 +43,7 @@ class ClusterCase(ConsoleCase):
             Api(node.ip, port) for node, port in zip(self.fleet.nodes, self.ports, strict=True)
         ]
         self.url = f"http://{self.first.ip}:{self.ports[0]}/"
-        self.page = self.browser(_ANY_NODE)
+        self.page = self.browser()
 
     def go(self, place: str, *texts: str) -> None:
         """Open a page of the first node's console, and wait until it shows these texts."""

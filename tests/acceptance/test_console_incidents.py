@@ -9,7 +9,6 @@ from tests.acceptance.consolebench import ConsoleCase
 from tests.acceptance.incidents import INCIDENTS, NAMED_S
 from tests.acceptance.incidentscene import quiet, scene
 
-_ANY_NODE: Final = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*"
 #: One of a queue, and one of a node.
 _SHOWN: Final = ("queue without consumers", "node down")
 _FIRST: Final = "(document.querySelector('ol.findings li')?.innerText ?? '')"
@@ -25,7 +24,7 @@ class IncidentTests(ConsoleCase):
     def test_first_finding(self) -> None:
         """What is wrong is the first thing that the page of another node says, and once it is
         mended, all is well again."""
-        page = self.browser(_ANY_NODE)
+        page = self.browser()
         with scene() as made:
             page.open(f"http://{made.first.ip}:{made.ports[0]}/")
             for incident in (one for one in INCIDENTS if one.name in _SHOWN):

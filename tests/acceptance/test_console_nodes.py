@@ -13,7 +13,6 @@ from tests.acceptance.consolebench import Api, ConsoleCase, letter
 from tests.acceptance.daemon import Daemon, free_port, wait_for
 from tests.acceptance.processes.group import Group
 
-_ANY_NODE: Final = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*"
 _NODES: Final = 4
 _LACKING: Final = "document.getElementById('lacking').innerText"
 _CHOOSE_ONE: Final = """(() => {
@@ -50,7 +49,7 @@ class NodesCase(ConsoleCase):
         self.apis = [Api(daemon.ip, port) for daemon, port in zip(self.daemons, ports, strict=True)]
         wait_for(self.agreed, "all nodes answer", AGREE_S)
         self.url = f"http://{self.first.ip}:{ports[0]}/"
-        self.page = self.browser(_ANY_NODE)
+        self.page = self.browser()
 
     def agreed(self) -> bool:
         """Whether each daemon has the answers of all nodes."""

@@ -12,7 +12,6 @@ from tests.acceptance.cluster.fleet import AGREE_S
 from tests.acceptance.consolebench import MARKUP, READING, Api, ConsoleCase, announcement
 from tests.acceptance.daemon import Daemon, environment, free_port, wait_for
 from tests.acceptance.disque import disque
-from tests.acceptance.test_console_nodes import _ANY_NODE
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _WORK: Final = "from disque_tx.cli.verbs.workers.work import command; command()"
@@ -41,7 +40,7 @@ class WorkersCase(ConsoleCase):
         self.apis = [Api(node.ip, port) for node, port in zip(self.nodes, ports, strict=True)]
         wait_for(self.agreed, "both nodes answer", AGREE_S)
         self.url = f"http://{first.ip}:{ports[0]}/"
-        self.page = self.browser(_ANY_NODE)
+        self.page = self.browser()
 
     def agreed(self) -> bool:
         """Whether each node has the answers of both."""

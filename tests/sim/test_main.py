@@ -60,11 +60,17 @@ class MainTests(SynchronousTestCase):
         result = self.call("--pairs", "--seeds", "1-100")
         self.assertEqual(0, result.exit_code, result.output)
         self.assertIn("100 seeds; the rarest pair: 0/", result.output)
+        self.assertEqual(result.output, self.call("--pairs", "--seeds", "1-50,51-100").output)
         self.assertEqual(self.call("--pairs").output, self.call("--pairs").output)
 
     def test_mistakes(self) -> None:
         """Invalid arguments are refused with a hint."""
-        for words in ((), ("--seed", "1", "--seeds", "1-2"), ("--seeds", "x")):
+        for words in (
+            (),
+            ("--seed", "1", "--seeds", "1-2"),
+            ("--seeds", "x"),
+            ("--seeds", "1-2,x"),
+        ):
             result = self.call(*words)
             self.assertEqual(2, result.exit_code)
             self.assertIn("Error", result.output)

@@ -40,14 +40,20 @@ def command(seed: int) -> str:
 
 
 def parse_range(text: str) -> list[int]:
-    """``A-B``, both included; ``ValueError`` for anything else."""
-    first, _, last = text.partition("-")
-    return list(range(int(first), int(last) + 1))
+    """``A-B``, both included, or several of these with commas between them; ``ValueError`` for
+    anything else."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last) + 1)
+    return found
 
 
 @click.command(help="Run a simulated cluster and check what it promises.")
 @click.option("--seed", type=int, help="One run, reported in detail.")
-@click.option("--seeds", metavar="A-B", help="A campaign over these seeds and the known ones.")
+@click.option(
+    "--seeds", metavar="A-B[,C-D]", help="A campaign over these seeds and the known ones."
+)
 @click.option("--jobs", type=int, default=1, show_default=True, help="Runs at the same time.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event.")
 @click.option(
@@ -78,7 +84,9 @@ def main(
     try:
         numbers = parse_range(seeds)
     except ValueError:
-        raise click.BadParameter(f"'{seeds}' is not like 1-200", param_hint="--seeds") from None
+        raise click.BadParameter(
+            f"'{seeds}' is not like 1-200 or 1-50,90-99", param_hint="--seeds"
+        ) from None
     if pairs:
         click.echo(table(numbers))
         return

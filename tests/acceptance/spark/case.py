@@ -23,9 +23,9 @@ from tests.acceptance.daemon import Daemon, DaemonTestCase, free_port, wait_for
 from tests.spark.shared import shared_session
 
 STREAM_S = 60
-#: How often a process is killed: twice in the gates, for each kill costs the start of another Java;
+#: How often a process is killed: once in the gates, for each kill costs the start of another Java;
 #: ``make spark-kill`` does it 24 times.
-KILLS = int(os.environ.get("SPARK_KILLS", "2"))
+KILLS = int(os.environ.get("SPARK_KILLS", "1"))
 
 
 def address(daemon: Daemon) -> str:

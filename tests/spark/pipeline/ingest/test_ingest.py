@@ -287,6 +287,8 @@ class InterruptedTests(PipelineCase):
     """Killed between any two steps."""
 
     engine = _BY_SPARK
+    #: After how many commits, and after which step. Each kill costs the start of another Java.
+    killed = ((0, "committed"), (1, "kept"))
 
     def test_every_step(self) -> None:
         """When the ingest is repeated, each event is in the table once, rejected lines are kept
@@ -352,7 +354,7 @@ class InterruptedTests(PipelineCase):
             events += busy_node(letter).events
             segment(self.folder / "logs", busy_node(letter).events)
         logs = str(self.folder / "logs")
-        for done, name in ((0, "kept"), (0, "committed"), (1, "kept")):
+        for done, name in self.killed:
             words = [sys.executable, "-c", self.engine + _KILLED, name, logs, self.table, str(done)]
             process = subprocess.run(
                 words,

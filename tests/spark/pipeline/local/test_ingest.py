@@ -45,6 +45,7 @@ class InterruptedTests(DuckCase, test_ingest.InterruptedTests):
     """DuckDB is killed between any two steps."""
 
     engine = _BY_DUCKDB
+    killed = ((0, "kept"), (0, "committed"), (1, "kept"))
 
 
 class ExaminationTests(DuckCase, test_examination.IngestTests):

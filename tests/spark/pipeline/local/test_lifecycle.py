@@ -106,7 +106,7 @@ class LifecycleTests(PipelineCase):
             ):
                 self.assertEqual("Up to date: no event was added.", again.how)
             whole = self.folder / f"whole-{at}"
-            by_spark(self.spark, self.table, str(whole))
+            by_duckdb(self.table, str(whole))
             self.assert_same(whole, out)
             notes = [DeltaLog(str(folder / "jobs")).notes() for folder in (whole, out)]
             self.assertEqual(notes[0], notes[1])
