@@ -288,7 +288,7 @@ class InterruptedTests(PipelineCase):
 
     engine = _BY_SPARK
     #: After how many commits, and after which step. Each kill costs the start of another Java.
-    killed = ((0, "committed"), (1, "kept"))
+    killed: tuple[tuple[int, str], ...] = ((0, "committed"), (1, "kept"))
 
     def test_every_step(self) -> None:
         """When the ingest is repeated, each event is in the table once, rejected lines are kept
