@@ -1,9 +1,10 @@
 """Jobs per CPU second from queues of three nodes into files, in three ways, in turn.
 
-``python -m benchmarks.lakes [--jobs N] [--rounds N] [--batch N] [--compiled FOLDER]``:
+``python -m benchmarks.lakes [--jobs N] [--rounds N] [--batch N] [--compiled FOLDER] [--other
+FOLDER]``:
 
-- ``loop``: what somebody would write by hand: GETJOB with the blocking client, a Parquet file with
-  pyarrow for every 10,000 jobs, ACKJOB.
+- ``loop``: what somebody would write by hand (:mod:`benchmarks.handloop`). With ``--other FOLDER``
+  also with the client of another version, whose package is in that folder.
 - ``drain``: ``disque-pipeline drain`` into a Delta table.
 - ``stream``: ``disque-pipeline stream`` into one, on ``local[2]``.
 
@@ -18,6 +19,7 @@ import argparse
 import ctypes
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -27,14 +29,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks import handloop
 from benchmarks.nodes import running
 from disque_tx import Disque
 from disque_tx.client.requests import adding
-from disque_tx.client.values import Job
 from disque_tx.spark import session
 from disque_tx.spark.options import read_options
 from disque_tx.spark.pipeline.engines.runner import SETTINGS
@@ -45,13 +45,12 @@ from disque_tx.spark.pipeline.transfer.streaming import started
 
 _PORTS: Final = (17_721, 17_722, 17_723)
 _BARS: Final = {"drain": 0.8, "stream": 0.5}
-_FILE_JOBS: Final = 10_000
-_AT_ONCE: Final = 500
 _QUEUE: Final = "lake"
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
-_Way = Callable[[Path], int]
+#: Stores all jobs in a folder; returns how many, and the CPU seconds that it took.
+_Way = Callable[[Path], tuple[int, float]]
 
 
 def cpu_s(without: set[int]) -> float:
@@ -92,32 +91,22 @@ def fill(jobs: int) -> None:
 
 
 def by_hand(folder: Path) -> int:
-    """The loop; returns how many jobs it stored."""
-    folder.mkdir()
-    stored = 0
-    clients = [Disque(f"127.0.0.1:{port}", discover=False) for port in _PORTS]
-    for client in clients:
-        jobs: list[Job] = []
-        while True:
-            found = client.get_jobs(_QUEUE, count=_AT_ONCE, no_hang=True)
-            jobs += found
-            if len(jobs) >= _FILE_JOBS or (jobs and not found):
-                columns = {
-                    "id": [job.id for job in jobs],
-                    "queue": [job.queue for job in jobs],
-                    "body": [job.body for job in jobs],
-                    "nacks": [job.nacks for job in jobs],
-                    "additional_deliveries": [job.additional_deliveries for job in jobs],
-                }
-                stored += len(jobs)
-                pq.write_table(pa.table(columns), folder / f"{stored}.parquet", compression="zstd")
-                for at in range(0, len(jobs), _AT_ONCE):
-                    client.ack_jobs(*(job.id for job in jobs[at : at + _AT_ONCE]))
-                jobs = []
-            if not found:
-                break
-        client.close()
-    return stored
+    """The loop, in this process."""
+    return handloop.by_hand(folder, _QUEUE, _PORTS)
+
+
+def by_other_hand(folder: Path, other: str) -> tuple[int, float]:
+    """The loop with the client of another version, whose package is in the folder ``other``;
+    returns how many jobs it stored, and its CPU seconds."""
+    words = [sys.executable, "-m", "benchmarks.handloop", str(folder), _QUEUE]
+    done = subprocess.run(
+        [*words, *map(str, _PORTS)],
+        env={**os.environ, "PYTHONPATH": f"{other}{os.pathsep}{os.getcwd()}"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    stored, taken_s = done.stdout.split()
+    return int(stored), float(taken_s)
 
 
 def drained(folder: Path) -> int:
@@ -126,7 +115,17 @@ def drained(folder: Path) -> int:
     return drain(options, JobTable(str(folder)), False, threading.Event()).stored
 
 
-def streamed(spark: SparkSession, batch: int) -> _Way:
+def timed(way: Callable[[Path], int], clock_s: Callable[[], float] = time.process_time) -> _Way:
+    """A way with the CPU seconds that this clock counts."""
+
+    def whole(folder: Path) -> tuple[int, float]:
+        begun_s = clock_s()
+        return way(folder), clock_s() - begun_s
+
+    return whole
+
+
+def streamed(spark: SparkSession, batch: int) -> Callable[[Path], int]:
     """``disque-pipeline stream``. ``batch``: maxJobsPerTrigger."""
 
     def way(folder: Path) -> int:
@@ -143,18 +142,14 @@ def _connection() -> dict[str, str]:
 
 
 def measured(
-    ways: Mapping[str, _Way], folder: Path, jobs: int, rounds: int, nodes: set[int]
+    ways: Mapping[str, _Way], folder: Path, jobs: int, rounds: int
 ) -> dict[str, list[float]]:
     """Way → jobs per CPU second in each round."""
     speeds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
         for name, way in ways.items():
             fill(jobs if turn else jobs // 4)
-            # Java is only there for the stream, but never quite idle.
-            before_s = cpu_s(nodes) if name == "stream" else time.process_time()
-            stored = way(folder / f"{name}-{turn}")
-            after_s = cpu_s(nodes) if name == "stream" else time.process_time()
-            taken_s = after_s - before_s
+            stored, taken_s = way(folder / f"{name}-{turn}")
             if stored != (jobs if turn else jobs // 4):
                 raise SystemExit(f"{name} stored {stored} jobs of {jobs}.")
             if turn:
@@ -169,6 +164,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=50_000, help="jobs of a batch of the stream")
     parser.add_argument("--compiled", default="build/compiled", help="the compiled package")
+    parser.add_argument("--other", help="a folder with the package of another version")
     given = parser.parse_args()
     adopt_orphans()
     with ExitStack() as stack:
@@ -178,8 +174,12 @@ def main() -> int:
             for port in _PORTS
         }
         spark = session("lakes", "local[2]", {**SETTINGS, "spark.local.dir": str(folder / "tmp")})
-        ways = {"loop": by_hand, "drain": drained, "stream": streamed(spark, given.batch)}
-        speeds = measured(ways, folder, given.jobs, given.rounds, nodes)
+        # Java is only there for the stream, but never quite idle.
+        stream = timed(streamed(spark, given.batch), lambda: cpu_s(nodes))
+        ways = {"loop": timed(by_hand), "drain": timed(drained), "stream": stream}
+        if given.other:
+            ways["loop of the other version"] = lambda into: by_other_hand(into, given.other)
+        speeds = measured(ways, folder, given.jobs, given.rounds)
         spark.stop()
     medians = {name: statistics.median(some) for name, some in speeds.items()}
     print(f"{given.jobs:,} jobs a round, batches of {given.batch:,}; jobs per CPU second\n")
