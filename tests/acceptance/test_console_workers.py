@@ -139,7 +139,9 @@ class PageTests(WorkersCase):
         self.go(f"queues/{quote('mail <i>')}", "Consumers", f"Spark query {MARKUP}: 12,000 behind")
         self.page.wait_for_text("takes jobs")
         self.go("queues/x", "Consumers", f"Spark query {MARKUP}")
-        self.go("queues/y", "No job waits here")
+        self.go("queues/y")
+        self.page.wait("document.querySelector('h1').textContent == 'y'")
+        self.page.wait_for_text("No job waits here")
         self.assertNotIn("Consumers", self.page.text())
         self.clean(self.page)
 

@@ -14,6 +14,8 @@ def ssl_context(tls: TLS) -> ssl.SSLContext:
     :raises OSError: when a file cannot be read, or holds no certificate or key.
     """
     context = ssl.create_default_context(cafile=tls.ca_file)
+    # Some distributions leave the limit to a file of the system.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.check_hostname = tls.verify and tls.check_hostname
     if not tls.verify:
         context.verify_mode = ssl.CERT_NONE
