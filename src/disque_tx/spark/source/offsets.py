@@ -7,7 +7,7 @@ a batch can be read again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -37,8 +37,10 @@ class Offset:
         """The IDs, wherever they came from."""
         return {job_id for ids in self.jobs.values() for job_id in ids}
 
-    def without(self, ids: set[str]) -> Offset:
+    def without(self, ids: Collection[str]) -> Offset:
         """The same batch without these jobs."""
+        if not ids:
+            return self
         jobs = {
             node: [job_id for job_id in some if job_id not in ids]
             for node, some in self.jobs.items()

@@ -62,7 +62,7 @@ class _Driver:
         self.intake.hold(offset)
         self.heartbeat.changed()
         self.announcer.held = len(offset)
-        self.keeper.tell((kept, self.intake.readable(offset)))
+        self.keeper.tell((kept, self.intake.left_out))
 
 
 class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -207,11 +207,12 @@ class _Settling:
     log: BatchLog
     returned: Returned
 
-    def __call__(self, last: tuple[dict[str, Any], Offset]) -> None:
-        kept, offset = last
+    def __call__(self, last: tuple[dict[str, Any], frozenset[str]]) -> None:
+        kept, left_out = last
         if self.log.is_committed(kept):
+            stored = self.log.read(kept).without(left_out | self.returned.ids(kept))
             with closing(self.options.cluster.servers()) as servers:
-                acknowledge(servers, offset.without(self.returned.ids(kept)), strict=False)
+                acknowledge(servers, stored, strict=False)
 
 
 class JobReader(DataSourceReader):
