@@ -76,11 +76,15 @@ def description(
         ],
         "cut": max(len(names), len(largest)) > _QUEUES_MAX,
     }
-    while len(text := json.dumps(values, ensure_ascii=False).encode()) > _TEXT_BYTES_MAX:
+    while len(text := _encoded(values)) > _TEXT_BYTES_MAX:
         longest = max((values["queues"], values["behind"]), key=len)
         del longest[len(longest) // 2 :]
         values["cut"] = True
     return text
+
+
+def _encoded(values: object) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
 
 
 class QueryAnnouncer:
