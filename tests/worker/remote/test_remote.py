@@ -11,9 +11,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import __version__
 from disque_tx.client import Job
+from disque_tx.client.requests.announcements import TEXT_BYTES_MAX
 from disque_tx.worker import Context, Worker
 from disque_tx.worker.base.context import HeldJob
-from disque_tx.worker.remote.announcing import TEXT_BYTES_MAX, WorkerIdentity, description
+from disque_tx.worker.remote.announcing import WorkerIdentity, description
 from disque_tx.worker.remote.commands import COMMANDS, control_queue, read
 from disque_tx.worker.remote.hour import LastHour
 from tests.logged import warnings

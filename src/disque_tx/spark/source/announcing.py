@@ -6,7 +6,6 @@ wait in its queues, those with most jobs first. Originals know no such command a
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import platform
@@ -19,6 +18,7 @@ import pyspark
 
 from disque_tx.client.blocking.servers import PipelinedConnection
 from disque_tx.client.errors import ClientError, Refused
+from disque_tx.client.requests.announcements import announcement, short
 from disque_tx.client.requests.encoding import Request, execute
 from disque_tx.spark.checkpoint import Checkpoint
 from disque_tx.spark.options import ReadOptions
@@ -30,10 +30,8 @@ _LOG: Final = logging.getLogger(__name__)
 INTERVAL_S: Final = 5.0
 #: How long the end of a query waits for nodes that do not answer.
 _END_S: Final = 2.0
-_TEXT_BYTES_MAX: Final = 4_096
 _ID_CHARACTERS: Final = 16
 _SHORT: Final = 8
-_CHARACTERS_MAX: Final = 100
 _QUEUES_MAX: Final = 30
 
 
@@ -61,30 +59,22 @@ def description(
     names = [name.decode(errors="replace") for name in options.selection.queues]
     values: dict[str, Any] = {
         "id": who.id,
-        "worker": f"Spark query {who.name}"[:_CHARACTERS_MAX],
-        "host": platform.node()[:_CHARACTERS_MAX],
+        "worker": short(f"Spark query {who.name}"),
+        "host": short(platform.node()),
         "pid": os.getpid(),
         "version": f"PySpark {pyspark.__version__}",
         "slots": options.jobs_max,
         "control": False,
         "state": "taking",
         "held": held,
-        "queues": [name[:_CHARACTERS_MAX] for name in names[:_QUEUES_MAX]],
+        "queues": [short(name) for name in names[:_QUEUES_MAX]],
         "behind": [
             {"queue": name, "queued": found.queued, "oldest_s": found.oldest_ms / 1000}
             for name, found in largest[:_QUEUES_MAX]
         ],
         "cut": max(len(names), len(largest)) > _QUEUES_MAX,
     }
-    while len(text := _encoded(values)) > _TEXT_BYTES_MAX:
-        longest = max((values["queues"], values["behind"]), key=len)
-        del longest[len(longest) // 2 :]
-        values["cut"] = True
-    return text
-
-
-def _encoded(values: object) -> bytes:
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+    return announcement(values, ("queues", "behind"))
 
 
 class QueryAnnouncer:

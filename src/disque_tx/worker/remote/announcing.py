@@ -7,7 +7,6 @@ knows no such command: a worker is listed by the name of its connections alone t
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -20,14 +19,12 @@ from twisted.python.failure import Failure
 
 from disque_tx import __version__
 from disque_tx.client import ClientError, Refused
+from disque_tx.client.requests.announcements import announcement, short
 from disque_tx.worker.base.context import HeldJob, WorkerClient
 
-#: The longest text that a node takes.
-TEXT_BYTES_MAX: Final = 4_096
 ANNOUNCE_INTERVAL_S: Final = 5.0
 _NAMES_MAX: Final = 30
 _JOBS_MAX: Final = 20
-_CHARACTERS_MAX: Final = 100
 #: After a node has refused it, it is tried again after so many turns.
 _PAUSE_TURNS: Final = 60
 _log = Logger()
@@ -72,10 +69,10 @@ def description(
     longest = sorted(running, key=lambda row: -row[1])
     values: dict[str, Any] = {
         "id": who.id,
-        "worker": _short(who.worker),
-        "host": _short(who.host),
+        "worker": short(who.worker),
+        "host": short(who.host),
         "pid": who.pid,
-        "version": _short(who.version),
+        "version": short(who.version),
         "slots": who.slots,
         "control": who.control,
         "state": state,
@@ -83,42 +80,26 @@ def description(
         "running": len(longest),
         "done": done,
         "failed": failed,
-        "queues": [_short(name) for name in who.queues[:_NAMES_MAX]],
-        "tasks": [_short(name) for name in who.tasks[:_NAMES_MAX]],
+        "queues": [short(name) for name in who.queues[:_NAMES_MAX]],
+        "tasks": [short(name) for name in who.tasks[:_NAMES_MAX]],
         "jobs": [_job(one, for_s) for one, for_s in longest[:_JOBS_MAX]],
         "cut": len(who.queues) > _NAMES_MAX or len(who.tasks) > _NAMES_MAX,
     }
-    text = _encoded(values)
-    while len(text) > TEXT_BYTES_MAX:
-        values["cut"] = True
-        lists = [values[name] for name in ("tasks", "queues", "jobs")]
-        longest_list = max(lists, key=lambda one: len(_encoded(one)))
-        del longest_list[len(longest_list) // 2 :]
-        text = _encoded(values)
-    return text
+    return announcement(values, ("tasks", "queues", "jobs"))
 
 
 def _job(one: HeldJob, for_s: float) -> dict[str, Any]:
     context = one.context
     values: dict[str, Any] = {
         "id": context.id,
-        "queue": _short(context.queue),
-        "task": _short(one.task),
+        "queue": short(context.queue),
+        "task": short(one.task),
         "for_s": round(for_s, 1),
     }
     report = context.reported
     if report is not None:
-        values |= {"progress": round(report.fraction, 3), "note": _short(report.note)}
+        values |= {"progress": round(report.fraction, 3), "note": short(report.note)}
     return values
-
-
-def _short(text: str) -> str:
-    return text[:_CHARACTERS_MAX]
-
-
-def _encoded(values: object) -> bytes:
-    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
-    return text.encode("utf-8", "replace")
 
 
 class Announcer:
