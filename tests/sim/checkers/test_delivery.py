@@ -45,6 +45,18 @@ class AckedTests(CheckerCase):
         self.run_.plan.history.clear()
         self.assertEqual(1, self.found(NotAfterAck()))
 
+    def test_deleted_elsewhere(self) -> None:
+        """DELJOB on another node may take the only knowledge of a holder: that holder is excused
+        for its delivery, the node that answered ACKJOB is not."""
+        self.request(b"ACKJOB", 1)
+        self.deliver(3, THERE)
+        self.request(b"DELJOB", 4, THERE)
+        self.assertEqual(1, self.found(NotAfterAck()))
+        self.request(b"DELJOB", 0.5, THERE)
+        self.assertEqual(0, self.found(NotAfterAck()))
+        self.deliver(3, HERE)
+        self.assertEqual(1, self.found(NotAfterAck()))
+
 
 class WorkingTests(CheckerCase):
     """WORKING."""

@@ -67,8 +67,9 @@ class NotAfterAck(Checker):
     or when some disk or memory was lost, an old disk returned, or bus messages were lost or late.
     No node waits for a holder that forgot everything; it may get the job from one that never
     received the ACKJOB. So it is with a job that a client had forgotten on the node, by FASTACK or
-    DELJOB, in a run with faults: nothing is left there that would wait for the other holders. Where
-    limits keep jobs in queues for long, a node that was started again since the job was added is
+    DELJOB, in a run with faults: nothing is left there that would wait for the other holders. If a
+    client had another node forget the job by DELJOB, that may have been the only one that knew to
+    whom it had given a copy, so other nodes are excused then under no faults, too. Where limits keep jobs in queues for long, a node that was started again since the job was added is
     excused, too: its log does not say to whom it gave a job, and while the job is queued there,
     that node sends nothing about it.
     """
@@ -93,7 +94,11 @@ class NotAfterAck(Checker):
             and not _given_by_restarted(run, delivery)
             and (
                 _by_same_node(run, request, delivery)
-                or (everywhere and request.answered_us + arrived_us < delivery.sent_us)
+                or (
+                    everywhere
+                    and request.answered_us + arrived_us < delivery.sent_us
+                    and not _deleted_elsewhere(run, request, delivery)
+                )
             )
         ]
 
@@ -124,6 +129,15 @@ def _forgotten(run: Stage, acked: JobRequest, delivery: RecordedDelivery) -> boo
         and request.node == acked.node
         and request.asked_us < delivery.sent_us
         for request in run.history.job_requests
+    )
+
+
+def _deleted_elsewhere(run: Stage, acked: JobRequest, delivery: RecordedDelivery) -> bool:
+    """Whether a client had another node than the one that answered ACKJOB forget the job, before
+    the delivery; that node may have been the only one that knew all holders."""
+    return any(
+        request.node != acked.node and request.asked_us < delivery.sent_us
+        for request in run.history.asked(b"DELJOB").get(acked.job_id, ())
     )
 
 
