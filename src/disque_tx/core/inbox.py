@@ -97,6 +97,7 @@ class Inbox:
         self._holders = holders
         self._acks = holders.acks
         self._federation = pattern_demand.federation
+        self._taking = self._federation.taking
         self._exchanges = state.exchanges
         self._overview = overview
         self._pattern_demand = pattern_demand
@@ -162,7 +163,7 @@ class Inbox:
     def _given(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """YOURJOBS."""
         assert isinstance(message, JobsMessage)
-        self._federation.take(sender, message, is_replaced(sender, link))
+        self._taking.take(sender, message, is_replaced(sender, link))
 
     def _needed(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """NEEDJOBS."""

@@ -34,6 +34,7 @@ from disque_tx.core.getting.federation import Federation
 from disque_tx.core.getting.getting import GetRequest, Getting
 from disque_tx.core.getting.leases import ListenerLeases
 from disque_tx.core.getting.supplying import Supplying
+from disque_tx.core.getting.taking import Taking
 from disque_tx.core.getting.unblocking import Unblocking, leaving
 from disque_tx.core.healing.healing import Healing
 from disque_tx.core.inbox import Inbox
@@ -87,7 +88,8 @@ class Node:
         self.acks = Acks(state, self.delivery)
         self.demanding = Demanding(state)
         sharing = (arrivals, self.acks, self.demanding, self.replication)
-        self.federation = Federation(state, self.delivery, *sharing)
+        taking = Taking(state, self.delivery, *sharing)
+        self.federation = Federation(state, self.delivery, self.demanding, taking)
         self.supplying = Supplying(state, self.delivery, self.federation, self.demanding)
         self.healing = Healing(state, self.delivery, arrivals, self.replication, self.acks)
         self.cluster.forgetting.copies_pending = self.healing.copies_pending

@@ -5,11 +5,11 @@ from __future__ import annotations
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.redelivery.replacements import GIVE_UP_MS
-from disque_tx.messages.bustypes import GOTJOB, SETACK, WILLQUEUE
+from disque_tx.messages.bustypes import GOTJOB, REPLJOB, SETACK, WILLQUEUE, YOURJOBS
 from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
 from disque_tx.worker.settling.deadletters import Letter
-from tests.core.bench import NodeCase
-from tests.core.peerbench import B, PeerCase
+from tests.core.bench import ME, NodeCase
+from tests.core.peerbench import B, PeerCase, peer_job
 from tests.core.recordedevents import RecordedEvents
 
 DEAD = b"dead:q"
@@ -201,6 +201,34 @@ class CopiesTests(PeerCase, Settings):
         (wait,) = self.node.waiters.copies.values()
         self.receive_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
         self.assertEqual((ACKED, 1), (job.state, self.length(DEAD)))
+
+    def test_giver_counts_less(self) -> None:
+        """A node that was away gives a job that came back as often as it may while it was away: it
+        becomes a dead letter here, and is not delivered once more."""
+        self.set_policy(self, max_deliveries="3", dead_ttl="1000")
+        mine = peer_job(1, (B, ME))
+        mine.deliveries = 3
+        self.receive_jobs(B, REPLJOB, mine)
+        theirs = peer_job(1, (B, ME))
+        theirs.deliveries = 1
+        self.receive_jobs(B, YOURJOBS, theirs)
+        self.assertEqual(0, self.length())
+        self.pass_slowly(20)
+        (wait,) = self.node.waiters.copies.values()
+        self.assertEqual(DEAD, wait.job.queue)
+
+    def test_giver_counts_as_much(self) -> None:
+        """A job that somebody queued by hand, whatever the limit, is delivered wherever it goes; so
+        is one that may come back once more."""
+        self.set_policy(self, max_deliveries="3")
+        for number, deliveries, given in ((1, 3, 3), (2, 2, 1)):
+            job = peer_job(number, (B, ME))
+            job.deliveries = deliveries
+            self.receive_jobs(B, REPLJOB, job)
+            again = peer_job(number, (B, ME))
+            again.deliveries = given
+            self.receive_jobs(B, YOURJOBS, again)
+            self.assertEqual([job.id], self.get(b"q"))
 
     def test_late(self) -> None:
         """A letter that is given up in the turn in which copies of it were to be asked for again

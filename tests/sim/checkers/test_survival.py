@@ -72,15 +72,6 @@ class SurvivalTests(CheckerCase):
         self.deliver(2, nacks=7)
         self.assertEqual(1, self.found(LimitKept()))
 
-    def test_old_disks(self) -> None:
-        """Where old disks return, a holder that counts less makes the others count more and more;
-        after other faults it does not."""
-        self.deliver(1, nacks=9)
-        self.fault("kill")
-        self.assertEqual(1, self.found(LimitKept()))
-        self.fault("stale_disk")
-        self.assertEqual(0, self.found(LimitKept()))
-
     def test_by_hand(self) -> None:
         """ENQUEUE by a person delivers a job once more, whatever the limit; it allows one delivery
         after it, none before it, and none where the node answered that nothing was queued."""

@@ -163,7 +163,7 @@ class Drained(Checker):
     delivered by the others, whose clients ask for it, so that such a node can be switched off then.
     Excused is the record of an ASYNC job that a leaving node accepted for others, when more copies
     were wanted than there are nodes that stay: it goes on looking for a place for them, until the
-    job's TTL.
+    job's TTL. So is a job whose dead letter needs more copies than that.
     """
 
     def judge(self, run: Stage) -> list[str]:

@@ -69,9 +69,10 @@ class NotAfterAck(Checker):
     received the ACKJOB. So it is with a job that a client had forgotten on the node, by FASTACK or
     DELJOB, in a run with faults: nothing is left there that would wait for the other holders. If a
     client had another node forget the job by DELJOB, that may have been the only one that knew to
-    whom it had given a copy, so other nodes are excused then under no faults, too. Where limits keep jobs in queues for long, a node that was started again since the job was added is
-    excused, too: its log does not say to whom it gave a job, and while the job is queued there,
-    that node sends nothing about it.
+    whom it had given a copy, so other nodes are excused then under no faults, too. Where limits
+    keep jobs in queues for long, a node that was started again since the job was added is excused,
+    too: its log does not say to whom it gave a job, and while the job is queued there, that node
+    sends nothing about it.
     """
 
     def judge(self, run: Stage) -> list[str]:

@@ -81,14 +81,11 @@ class LimitKept(Checker):
 
     A job may come back at a holder while another one has it in its queue: each of them allows one
     more, and each NACK that is on its way. ENQUEUE queues a job whatever the limit, and each one
-    allows one more. Not judged where disks return to an earlier state: a holder that counts less
-    than the others queues the job, and each time that it does, the others count one more.
+    allows one more.
     """
 
     def judge(self, run: Stage) -> list[str]:
         """Deliveries of jobs that should be dead letters."""
-        if any(name == "stale_disk" for _, name, _ in run.plan.history):
-            return []
         limits = {
             pattern: int(value)
             for pattern, name, value in run.workload.policies

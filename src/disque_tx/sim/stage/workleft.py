@@ -12,7 +12,9 @@ def work_left(run: Stage, node: Node, job: Job) -> bool:
     """Whether something should still happen with the job on that node."""
     if job.state == WAIT_REPL:
         return not _without_place(run, node, job)
-    return job.state == QUEUED or (job.state == ACTIVE and job.retry_s > 0)
+    if job.state == ACTIVE and job.retry_s > 0:
+        return not _letter_without_place(run, job)
+    return job.state == QUEUED
 
 
 def views_differ(run: Stage) -> bool:
@@ -32,5 +34,22 @@ def waits_for_copies(run: Stage, node: Node) -> bool:
 def _without_place(run: Stage, node: Node, job: Job) -> bool:
     """Whether no client waits for the job's copies, and too few nodes stay in the cluster."""
     wait = node.waiters.copies.get(job.id)
-    staying = sum(not other.membership.leaving for _, other in run.nodes())
-    return wait is not None and wait.client is None and staying < job.repl
+    return wait is not None and wait.client is None and _staying(run) < job.repl
+
+
+def _letter_without_place(run: Stage, job: Job) -> bool:
+    """Whether some node holds the job back because too few nodes stay in the cluster for the
+    copies of its dead letter."""
+    return _staying(run) < job.repl and any(
+        held is not None
+        and held.backoff
+        and (policy := node.policies.of(held.queue)) is not None
+        and 0 < policy.max_deliveries <= held.nacks + held.deliveries
+        for _, node in run.nodes()
+        for held in [node.jobs.get(job.id)]
+    )
+
+
+def _staying(run: Stage) -> int:
+    """How many nodes are not leaving."""
+    return sum(not other.membership.leaving for _, other in run.nodes())
