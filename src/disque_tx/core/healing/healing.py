@@ -191,16 +191,13 @@ class Healing(Part, LinkWatcher):
 
     def _count(self) -> None:
         """Look at the next jobs, and only count."""
-        looked_at: i64 = 0
-        while looked_at < _LOOKED_AT:
-            self._cursor, jobs = self._jobs.table.scan(self._cursor)
-            looked_at += 1 + i64(len(jobs))
-            for job in jobs:
-                if self.shortages.of(job) is not None:
-                    self._found += 1
-            if self._cursor == 0:
-                self._counted()
-                return
+        self._cursor, jobs = self._jobs.table.scan_part(self._cursor, _LOOKED_AT)
+        for job in jobs:
+            if self.shortages.of(job) is not None:
+                self._found += 1
+        if self._cursor == 0:
+            self._counted()
+            return
         self._next_ms = self._turn.now_ms + _PAUSE_MS
 
     def _counted(self) -> None:
@@ -229,8 +226,9 @@ class Healing(Part, LinkWatcher):
         budget = self._budget()
         looked_at: i64 = 0
         while looked_at < _LOOKED_AT and budget > 0:
-            self._cursor, jobs = self._jobs.table.scan(self._cursor)
-            looked_at += 1 + i64(len(jobs))
+            # Not more than the budget: a job that is passed is looked at in the next walk only.
+            self._cursor, jobs = self._jobs.table.scan_part(self._cursor, budget)
+            looked_at += budget
             for job in jobs:
                 if self._repair(job):
                     budget -= 1

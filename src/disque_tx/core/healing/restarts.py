@@ -57,6 +57,8 @@ _UNANSWERED_MAX: Final = 4
 #: Between two parts of a walk, and jobs looked at in each.
 _PAUSE_MS: Final = 20
 _LOOKED_AT: Final = 2_000
+#: How many of these are looked at in one go.
+_AT_ONCE: Final = 100
 #: Jobs that wait to be sent again: no more are asked about meanwhile.
 _MISSING_MAX: Final = 2_000
 #: A job with less than this left to live is not sent again.
@@ -233,8 +235,8 @@ class RestartedNodes:
         while looked_at < _LOOKED_AT and len(self.missing) < _MISSING_MAX:
             if any(asked.unanswered >= _UNANSWERED_MAX for asked in self.asked.values()):
                 break
-            self._cursor, jobs = self._jobs.table.scan(self._cursor)
-            looked_at += 1 + i64(len(jobs))
+            self._cursor, jobs = self._jobs.table.scan_part(self._cursor, _AT_ONCE)
+            looked_at += _AT_ONCE
             for job in jobs:
                 if may_be_copied(job):
                     self._ask_about(job)
