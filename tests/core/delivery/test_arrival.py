@@ -35,7 +35,7 @@ class ArrivalTests(PeerCase):
 
     def arrived(self, job: Job, life_s: int = 100) -> Job:
         """The job as this node stores it."""
-        return self.arrivals.job(job, life_s)
+        return self.arrivals.job(job, life_s, False)
 
     def test_life(self) -> None:
         """It lives as long as the message says, from its arrival, by both clocks."""

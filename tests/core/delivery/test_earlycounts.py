@@ -9,6 +9,7 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.messages import bustypes
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.messages.bustypes import REPLJOB, YOURJOBS
+from disque_tx.messages.holders import AGAIN
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, PeerCase, peer_job
 
@@ -64,6 +65,52 @@ class RaceTests(PeerCase):
         self.assertEqual(2, self.held.nacks)
 
 
+class FirstCopyTests(PeerCase):
+    """A first copy of a job comes late, because it had to be sent again, and with a count."""
+
+    def arrive(self, mflags: int = 0) -> Job:
+        """The copy, which B sends."""
+        record = peer_job(1, (B, C, ME))
+        record.nacks = 1
+        self.receive_jobs(B, REPLJOB, record, mflags=mflags)
+        return self.job(record.id)
+
+    def nacked(self) -> None:
+        """C makes a NACK known."""
+        message = JobSignal(bustypes.QUEUED, peer_job(1, (B, C, ME)).id)
+        message.mflags = INCR_NACKS
+        self.receive(C, message)
+
+    def test_copy_first(self) -> None:
+        """The message that it overtook counts no second time."""
+        held = self.arrive()
+        self.nacked()
+        self.assertEqual(1, held.nacks)
+        self.nacked()
+        self.assertEqual(2, held.nacks)
+
+    def test_message_first(self) -> None:
+        """A message that came before the job is not awaited any more: the next one counts."""
+        self.nacked()
+        held = self.arrive()
+        self.nacked()
+        self.assertEqual(2, held.nacks)
+
+    def test_message_long_before(self) -> None:
+        """One that came long before was about something else."""
+        self.nacked()
+        self.pass_ms(LATE_MS + 1)
+        held = self.arrive()
+        self.nacked()
+        self.assertEqual(1, held.nacks)
+
+    def test_made_again(self) -> None:
+        """A node that becomes a holder later awaits nothing: the others did not know it then."""
+        held = self.arrive(AGAIN)
+        self.nacked()
+        self.assertEqual(2, held.nacks)
+
+
 class EarlyCountsTests(SynchronousTestCase):
     """What is remembered."""
 
@@ -83,6 +130,15 @@ class EarlyCountsTests(SynchronousTestCase):
         found = [counts.uncounted(_JOB, INCR_NACKS, 6) for _ in range(3)]
         self.assertEqual([0, 0, INCR_NACKS], found)
         self.assertEqual(0, counts.uncounted(_JOB, INCR_DELIV, 6))
+
+    def test_unknown_bounded(self) -> None:
+        """So are messages about unknown jobs, of which a stranger may send many."""
+        counts = EarlyCounts()
+        for number in range(JOBS_MAX + 1):
+            counts.unknown(b"%d" % number, INCR_NACKS, 0)
+        for number, uncounted in ((0, 0), (1, INCR_NACKS)):
+            counts.arrived(b"%d" % number, 1, 0, 1)
+            self.assertEqual(uncounted, counts.uncounted(b"%d" % number, INCR_NACKS, 2))
 
     def test_bounded(self) -> None:
         """The oldest are forgotten when there are very many."""

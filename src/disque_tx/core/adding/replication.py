@@ -341,7 +341,7 @@ class Replication(Part):
         if job is not None:
             self._jobs.merge_holders(job, record.nodes)
         else:
-            job = self._arrivals.job(record, life_s)
+            job = self._arrivals.job(record, life_s, mflags & AGAIN != 0)
             job.held = job.retry_s == 0
             self._jobs.add(job)
             self._jobs.record(job)

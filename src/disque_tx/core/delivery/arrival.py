@@ -35,9 +35,13 @@ class Arrivals:
         self._last: tuple[bytes, ...] = ()
         self._last_shared: tuple[bytes, ...] = ()
 
-    def job(self, record: JobRecord, life_s: i64) -> Job:
-        """The job, active and registered nowhere."""
+    def job(self, record: JobRecord, life_s: i64, again: bool) -> Job:
+        """The job, active and registered nowhere. ``again``: this node is a new holder, of which
+        the others did not know when they counted what the record holds."""
         job = self.about_to_be_queued(record, record.id, life_s)
+        if not again and (job.nacks > 0 or job.deliveries > 0):
+            counts = self._delivery.early_counts
+            counts.arrived(job.id, job.nacks, job.deliveries, self._turn.now_ms)
         queue = self._queues.get(record.queue)
         if queue is not None:
             job.queue = queue.name

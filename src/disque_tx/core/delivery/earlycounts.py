@@ -2,7 +2,8 @@
 
 Whoever counts a NACK or an additional delivery sends QUEUED to the other holders. The job itself
 may go to one of them through a third node, and be faster: then it brings the new count with it, and
-the QUEUED that follows must not be counted again.
+the QUEUED that follows must not be counted again. A first copy of a job may bring a count, too, and
+be slower or faster than the QUEUED.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ JOBS_MAX: Final = 10_000
 
 
 class EarlyCounts:
-    """By the ID of a job: NACKs and additional deliveries that came early, and when."""
+    """By the ID of a job: NACKs and additional deliveries that came early, and when. The same of
+    messages about jobs that are not known here, since they may be about to come."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()
+        self._unknown: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()
 
     def came(self, job_id: bytes, nacks: i64, deliveries: i64, now_ms: i64) -> None:
         """A job brought counts with it that are higher by these numbers."""
@@ -34,6 +37,27 @@ class EarlyCounts:
         self._jobs[job_id] = (int(nacks), int(deliveries), int(now_ms))
         if len(self._jobs) > JOBS_MAX:
             self._jobs.popitem(last=False)
+
+    def unknown(self, job_id: bytes, why: i64, now_ms: i64) -> None:
+        """A QUEUED with these flags came about a job that is not known here."""
+        if why & (INCR_NACKS | INCR_DELIV):
+            nacks, deliveries, at_ms = self._unknown.pop(job_id, (0, 0, 0))
+            if now_ms - at_ms > LATE_MS:
+                nacks = deliveries = 0
+            nacks += 1 if why & INCR_NACKS else 0
+            deliveries += 1 if why & INCR_DELIV else 0
+            self._unknown[job_id] = (nacks, deliveries, int(now_ms))
+            if len(self._unknown) > JOBS_MAX:
+                self._unknown.popitem(last=False)
+
+    def arrived(self, job_id: bytes, nacks: i64, deliveries: i64, now_ms: i64) -> None:
+        """The first copy of a job brought these counts; whose messages did not come yet may."""
+        known = self._unknown.pop(job_id, None)
+        if known is not None and now_ms - known[2] <= LATE_MS:
+            nacks = max(0, nacks - known[0])
+            deliveries = max(0, deliveries - known[1])
+        if nacks > 0 or deliveries > 0:
+            self.came(job_id, nacks, deliveries, now_ms)
 
     def uncounted(self, job_id: bytes, why: i64, now_ms: i64) -> i64:
         """Which of the flags ``why`` of a QUEUED, ``INCR_NACKS`` and ``INCR_DELIV``, are still to
@@ -57,3 +81,4 @@ class EarlyCounts:
     def forget_all(self) -> None:
         """All jobs are gone."""
         self._jobs.clear()
+        self._unknown.clear()

@@ -73,6 +73,9 @@ class Holders:
         """Handle QUEUED, WORKING, WILLQUEUE or ENQUEUE of another holder."""
         job = self._jobs.get(message.job_id)
         if job is None:
+            if message.type == bustypes.QUEUED:
+                counts = self._delivery.early_counts
+                counts.unknown(message.job_id, message.mflags, self._turn.now_ms)
             return
         if message.type == ENQUEUE:
             self._enqueue(job, message)

@@ -6,6 +6,8 @@ never disagree.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64, u8
 
 from disque_tx.core.base.outbox import Outbox
@@ -26,6 +28,9 @@ from disque_tx.messages.records import (
 
 #: How long before its requeue time a job announces it to the other holders (milliseconds).
 WILLQUEUE_ADVANCE_MS = 500
+#: By how much a copy may outlive another one: lives travel in whole seconds, rounded down, and a
+#: job goes through four nodes at the most while it is delivered. An acknowledgement outlives all.
+_UNEVEN_MS: Final = 4_000
 
 
 class JobStore(Part):
@@ -89,6 +94,7 @@ class JobStore(Part):
         if job.state != WAIT_REPL:
             self.record_end(job)
         job.step(ACK)
+        job.expire_ms += _UNEVEN_MS
         job.confirmed = None
         self.acked += 1
         self.count_released(job)
