@@ -147,8 +147,8 @@ demo-frameworks: $(VENV)/.made-test
 demo-celery: $(VENV)/.made-test
 	@PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/brokers/compare.py
 
-# Two stages run at the same time, and those that take longest from the beginning.
-GATE_1 = $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled) unit mutants $(if $(filter 1,$(CAN_COMPILE)),unit-compiled) sim-some acceptance
+# Two stages run at the same time: first what takes seconds, then those that take longest.
+GATE_1 = types lint docs $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled) unit mutants $(if $(filter 1,$(CAN_COMPILE)),unit-compiled) sim-some acceptance
 GATE_2 = acceptance-spark spark spark-oldest acceptance-cluster acceptance-processes frameworks
 # What both need, made before the time of any stage begins.
 READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
@@ -176,7 +176,6 @@ SUMMARY = $(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python head
 
 run-gate-1: $(READY)
 	@mkdir -p build; \
-	$(MAKE) --no-print-directory $(patsubst %,stage-%,lint types docs); \
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(GATE_1:%=stage-%); \
 	$(SUMMARY)
 
@@ -246,6 +245,9 @@ frameworks: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test
 
 # Spark looks for formats in folders of the path only, which an editable installation is none of.
 ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
+
+# Java's second compiler and its parallel collector cost more than they save within some minutes.
+spark acceptance-spark spark-oldest: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 # One Spark for all tests of a stage; on the compiled package if there can be one.
 spark acceptance-spark: override JOBS :=

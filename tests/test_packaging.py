@@ -104,7 +104,7 @@ class GateTests(SynchronousTestCase):
         head = self.text.partition("\n\n")[0]
         _, first, second = re.split(r"# Stages of the \w+ gate", head.partition("# To measure")[0])
         listed = [re.findall(r"#   make ([\w-]+)", part) for part in (first, second)]
-        self.assertEqual(sorted(["lint", "types", "docs", *self.gate(1)]), sorted(listed[0]))
+        self.assertEqual(sorted(self.gate(1)), sorted(listed[0]))
         self.assertEqual(sorted(self.gate(2)), sorted(listed[1]))
 
     def test_every_acceptance_test(self) -> None:

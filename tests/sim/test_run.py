@@ -76,7 +76,7 @@ class RunTests(SynchronousTestCase):
             sent = {}
             for who in sorted(set(BULK)):
                 mixed = shape(
-                    nodes=4, clients=16, pace_ms=20, bulk=who, faults=frozenset(faults), fault_s=10
+                    nodes=4, clients=8, pace_ms=40, bulk=who, faults=frozenset(faults), fault_s=5
                 )
                 run = checked_run(11, mixed)
                 self.assertEqual([], run.execute(), (who, faults))

@@ -80,7 +80,10 @@ class SparkTestCase(DaemonTestCase):
         the jobs available now."""
         writer = stream.writeStream.format("parquet").option("path", str(folder / "out"))
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        query = (writer.trigger(availableNow=True) if once else writer).start()
+        if once:
+            query = writer.trigger(availableNow=True).start()
+        else:  # without pauses, it would need a whole core while it waits
+            query = writer.trigger(processingTime="200 milliseconds").start()
         self.addCleanup(query.stop)
         return query
 
@@ -126,15 +129,23 @@ class LoggingCase(SparkTestCase):
 
     def finished(self, daemon: Daemon) -> set[str]:
         """The jobs that the finished files of a daemon are about."""
-        found: set[str] = set()
-        for path in daemon.folder.rglob("events-*.jsonl.zst"):
-            lines = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
-            found |= {json.loads(line).get("subject") for line in lines.splitlines()}
-        return found
+        return {event["subject"] for event in finished_events(daemon) if "subject" in event}
 
     def added(self, rows: list[Row]) -> set[str]:
         """The jobs of which one reads that they were added."""
         return {row.subject for row in rows if row.type == "disque.job.added"}
+
+
+def finished_events(daemon: Daemon) -> list[dict[str, Any]]:
+    """The events in the finished files of a daemon."""
+    return [
+        json.loads(line)
+        for path in daemon.folder.rglob("events-*.jsonl.zst")
+        for line in zstandard.ZstdDecompressor()
+        .stream_reader(path.read_bytes())
+        .read()
+        .splitlines()
+    ]
 
 
 def dotted(options: dict[str, str]) -> dict[str, str]:

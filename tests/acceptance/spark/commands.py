@@ -16,16 +16,14 @@ _SETTINGS = (
     *("spark.sql.shuffle.partitions=2", "spark.sql.codegen.wholeStage=false"),
     *("spark.sql.codegen.factoryMode=NO_CODEGEN", "spark.log.level=OFF"),
 )
-_WORDS = (
-    *("--master", "local[2]", "--no-progress"),
-    *(word for setting in _SETTINGS for word in ("--conf", setting)),
-)
+#: What is written before a command.
+OPTIONS = ("--no-progress", *(word for setting in _SETTINGS for word in ("--conf", setting)))
 
 
 def main() -> None:
     """Run until the input ends."""
     for line in sys.stdin:
-        done = CliRunner().invoke(command, [*_WORDS, *json.loads(line)])
+        done = CliRunner().invoke(command, ["--master", "local[2]", *OPTIONS, *json.loads(line)])
         output = done.output
         if not isinstance(done.exception, SystemExit | None):
             output += "".join(traceback.format_exception(done.exception))

@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 from pyspark.sql import Row
 
 from disque_tx.spark.pipeline.cli import program as cli
-from disque_tx.spark.pipeline.tables import Table
 from disque_tx.spark.pipeline.transfer.replay import Ledger
 from tests.acceptance.daemon import Daemon, free_port, wait_for
-from tests.acceptance.spark.case import SparkTestCase, address
+from tests.acceptance.spark.case import SparkTestCase, address, finished_events
+from tests.acceptance.spark.commands import OPTIONS
 
 
 class PipelineTestCase(SparkTestCase):
@@ -20,7 +20,7 @@ class PipelineTestCase(SparkTestCase):
 
     def run_command(self, *words: str, answer: str = "") -> Result:
         """Run a command to its end."""
-        return CliRunner().invoke(cli.command, ["--no-progress", *words], input=answer)
+        return CliRunner().invoke(cli.command, [*OPTIONS, *words], input=answer)
 
     def ran(self, *words: str, answer: str = "") -> str:
         """The output of a command that must succeed."""
@@ -111,16 +111,13 @@ class ReplayTests(PipelineTestCase):
         client.get_jobs("q", count=5)
         client.ack_jobs(*done)
         client.delete_jobs(*(client.add_job("q", b"\xff%d" % n, ttl_s=900) for n in range(3)))
-        events, table = daemon.folder / "events", str(self.folder() / "table")
+        table = str(self.folder() / "table")
 
-        def ingested() -> bool:
-            self.ran("ingest", str(events), "--into", table)
-            if not Path(table).exists():
-                return False  # no segment was complete
-            return Table(self.spark, table).rows().where("kind = 'deleted'").count() == 3
+        def deleted() -> int:
+            return sum(event["type"] == "disque.job.deleted" for event in finished_events(daemon))
 
-        wait_for(lambda: list(events.glob("dt=*/*/*.zst")), "events are logged")
-        wait_for(ingested, "all events are ingested", 60)
+        wait_for(lambda: deleted() == 3, "all events are in finished files", 60)
+        self.ran("ingest", str(daemon.folder / "events"), "--into", table)
         return daemon, table
 
     def test_events(self) -> None:
