@@ -147,9 +147,10 @@ demo-frameworks: $(VENV)/.made-test
 demo-celery: $(VENV)/.made-test
 	@PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/brokers/compare.py
 
-# Two stages run at the same time: first what takes seconds, then those that take longest.
+# Two stages run at the same time: first what takes seconds, then those that take longest. Clusters mostly
+# wait, so they run beside Spark, which needs all cores.
 GATE_1 = types lint docs $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled) unit mutants $(if $(filter 1,$(CAN_COMPILE)),unit-compiled) sim-some acceptance
-GATE_2 = acceptance-spark spark spark-oldest acceptance-cluster acceptance-processes frameworks
+GATE_2 = acceptance-cluster acceptance-spark spark frameworks acceptance-processes spark-oldest
 # What both need, made before the time of any stage begins.
 READY = $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 
