@@ -107,6 +107,11 @@ class PolicyTests(FleetTestCase):
         wanted.append([b"zz", [b"ttl", b"9"]])
         nodes = [*self.nodes, guest]
         self.wait(lambda: all(table(node) == wanted for node in nodes), "the same policies")
+        # The policies may have come from another node than the guest.
+        self.wait(
+            lambda: all(guest.id.encode() in node.call("CLUSTER", "NODES") for node in nodes),
+            "all know the guest",
+        )
         for node in self.nodes:
             node.call("CLUSTER", "FORGET", guest.id)
 
