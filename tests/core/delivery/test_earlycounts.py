@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.base.part import Turn
 from disque_tx.core.delivery.earlycounts import JOBS_MAX, LATE_MS, EarlyCounts
 from disque_tx.core.jobs.job import Job
 from disque_tx.messages import bustypes
@@ -116,34 +117,34 @@ class EarlyCountsTests(SynchronousTestCase):
 
     def test_kinds(self) -> None:
         """NACKs and additional deliveries are told apart."""
-        counts = EarlyCounts()
-        counts.came(_JOB, 1, 0, 0)
-        self.assertEqual(INCR_DELIV, counts.uncounted(_JOB, INCR_DELIV, 1))
-        self.assertEqual(0, counts.uncounted(_JOB, INCR_NACKS, 1))
-        self.assertEqual(INCR_NACKS, counts.uncounted(_JOB, INCR_NACKS, 1))
+        counts = EarlyCounts(Turn())
+        counts.came(_JOB, 1, 0)
+        self.assertEqual(INCR_DELIV, counts.uncounted(_JOB, INCR_DELIV))
+        self.assertEqual(0, counts.uncounted(_JOB, INCR_NACKS))
+        self.assertEqual(INCR_NACKS, counts.uncounted(_JOB, INCR_NACKS))
 
     def test_several(self) -> None:
         """Two counts that came early are awaited twice."""
-        counts = EarlyCounts()
-        counts.came(_JOB, 1, 0, 0)
-        counts.came(_JOB, 1, 1, 5)
-        found = [counts.uncounted(_JOB, INCR_NACKS, 6) for _ in range(3)]
+        counts = EarlyCounts(Turn())
+        counts.came(_JOB, 1, 0)
+        counts.came(_JOB, 1, 1)
+        found = [counts.uncounted(_JOB, INCR_NACKS) for _ in range(3)]
         self.assertEqual([0, 0, INCR_NACKS], found)
-        self.assertEqual(0, counts.uncounted(_JOB, INCR_DELIV, 6))
+        self.assertEqual(0, counts.uncounted(_JOB, INCR_DELIV))
 
     def test_unknown_bounded(self) -> None:
         """So are messages about unknown jobs, of which a stranger may send many."""
-        counts = EarlyCounts()
+        counts = EarlyCounts(Turn())
         for number in range(JOBS_MAX + 1):
-            counts.unknown(b"%d" % number, INCR_NACKS, 0)
+            counts.unknown(b"%d" % number, INCR_NACKS)
         for number, uncounted in ((0, 0), (1, INCR_NACKS)):
-            counts.arrived(b"%d" % number, 1, 0, 1)
-            self.assertEqual(uncounted, counts.uncounted(b"%d" % number, INCR_NACKS, 2))
+            counts.arrived(b"%d" % number, 1, 0)
+            self.assertEqual(uncounted, counts.uncounted(b"%d" % number, INCR_NACKS))
 
     def test_bounded(self) -> None:
         """The oldest are forgotten when there are very many."""
-        counts = EarlyCounts()
+        counts = EarlyCounts(Turn())
         for number in range(JOBS_MAX + 1):
-            counts.came(b"%d" % number, 1, 0, 0)
-        self.assertEqual(INCR_NACKS, counts.uncounted(b"0", INCR_NACKS, 1))
-        self.assertEqual(0, counts.uncounted(b"1", INCR_NACKS, 1))
+            counts.came(b"%d" % number, 1, 0)
+        self.assertEqual(INCR_NACKS, counts.uncounted(b"0", INCR_NACKS))
+        self.assertEqual(0, counts.uncounted(b"1", INCR_NACKS))

@@ -40,8 +40,7 @@ class Arrivals:
         the others did not know when they counted what the record holds."""
         job = self.about_to_be_queued(record, record.id, life_s)
         if not again and (job.nacks > 0 or job.deliveries > 0):
-            counts = self._delivery.early_counts
-            counts.arrived(job.id, job.nacks, job.deliveries, self._turn.now_ms)
+            self._delivery.early_counts.arrived(job.id, job.nacks, job.deliveries)
         queue = self._queues.get(record.queue)
         if queue is not None:
             job.queue = queue.name

@@ -77,7 +77,7 @@ class Delivery:
         self._policies = state.policies
         self._limits = state.limits
         self._matching = state.matching
-        self.early_counts = EarlyCounts()
+        self.early_counts = EarlyCounts(state.turn)
         self.emptied: list[Queue] = []
         self.overfull: list[Queue] = []
 
@@ -167,7 +167,6 @@ class Delivery:
                 job.id,
                 max(0, record.nacks - job.nacks),
                 max(0, record.deliveries - job.deliveries),
-                self._turn.now_ms,
             )
             job.nacks = max(job.nacks, record.nacks)
             job.deliveries = max(job.deliveries, record.deliveries)

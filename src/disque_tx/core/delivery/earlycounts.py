@@ -13,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.part import Turn
 from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS
 
 #: How much later the message may come, in milliseconds, and for how many jobs it is awaited.
@@ -24,48 +25,49 @@ class EarlyCounts:
     """By the ID of a job: NACKs and additional deliveries that came early, and when. The same of
     messages about jobs that are not known here, since they may be about to come."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
         self._jobs: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()
         self._unknown: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()
 
-    def came(self, job_id: bytes, nacks: i64, deliveries: i64, now_ms: i64) -> None:
+    def came(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
         """A job brought counts with it that are higher by these numbers."""
         known = self._jobs.pop(job_id, None)
-        if known is not None and now_ms - known[2] <= LATE_MS:
+        if known is not None and self._turn.now_ms - known[2] <= LATE_MS:
             nacks += known[0]
             deliveries += known[1]
-        self._jobs[job_id] = (int(nacks), int(deliveries), int(now_ms))
+        self._jobs[job_id] = (int(nacks), int(deliveries), int(self._turn.now_ms))
         if len(self._jobs) > JOBS_MAX:
             self._jobs.popitem(last=False)
 
-    def unknown(self, job_id: bytes, why: i64, now_ms: i64) -> None:
+    def unknown(self, job_id: bytes, why: i64) -> None:
         """A QUEUED with these flags came about a job that is not known here."""
         if why & (INCR_NACKS | INCR_DELIV):
             nacks, deliveries, at_ms = self._unknown.pop(job_id, (0, 0, 0))
-            if now_ms - at_ms > LATE_MS:
+            if self._turn.now_ms - at_ms > LATE_MS:
                 nacks = deliveries = 0
             nacks += 1 if why & INCR_NACKS else 0
             deliveries += 1 if why & INCR_DELIV else 0
-            self._unknown[job_id] = (nacks, deliveries, int(now_ms))
+            self._unknown[job_id] = (nacks, deliveries, int(self._turn.now_ms))
             if len(self._unknown) > JOBS_MAX:
                 self._unknown.popitem(last=False)
 
-    def arrived(self, job_id: bytes, nacks: i64, deliveries: i64, now_ms: i64) -> None:
+    def arrived(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
         """The first copy of a job brought these counts; whose messages did not come yet may."""
         known = self._unknown.pop(job_id, None)
-        if known is not None and now_ms - known[2] <= LATE_MS:
+        if known is not None and self._turn.now_ms - known[2] <= LATE_MS:
             nacks = max(0, nacks - known[0])
             deliveries = max(0, deliveries - known[1])
         if nacks > 0 or deliveries > 0:
-            self.came(job_id, nacks, deliveries, now_ms)
+            self.came(job_id, nacks, deliveries)
 
-    def uncounted(self, job_id: bytes, why: i64, now_ms: i64) -> i64:
+    def uncounted(self, job_id: bytes, why: i64) -> i64:
         """Which of the flags ``why`` of a QUEUED, ``INCR_NACKS`` and ``INCR_DELIV``, are still to
         be counted."""
         if not self._jobs:
             return why
         known = self._jobs.pop(job_id, None)
-        if known is None or now_ms - known[2] > LATE_MS:
+        if known is None or self._turn.now_ms - known[2] > LATE_MS:
             return why
         nacks, deliveries, at_ms = known
         if why & INCR_NACKS and nacks > 0:

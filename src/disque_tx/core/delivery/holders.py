@@ -74,8 +74,7 @@ class Holders:
         job = self._jobs.get(message.job_id)
         if job is None:
             if message.type == bustypes.QUEUED:
-                counts = self._delivery.early_counts
-                counts.unknown(message.job_id, message.mflags, self._turn.now_ms)
+                self._delivery.early_counts.unknown(message.job_id, message.mflags)
             return
         if message.type == ENQUEUE:
             self._enqueue(job, message)
@@ -91,8 +90,7 @@ class Holders:
         queued_there = message.type == bustypes.QUEUED
         by_retry = queued_there and message.mflags == INCR_DELIV and message.aux == BY_RETRY
         if queued_there and not (by_retry and self._is_same(job)):
-            counts = self._delivery.early_counts
-            why = counts.uncounted(job.id, message.mflags, self._turn.now_ms)
+            why = self._delivery.early_counts.uncounted(job.id, message.mflags)
             self._delivery.count(job, why)
         if job.state == WAIT_REPL:
             return
