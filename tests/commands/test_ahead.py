@@ -140,15 +140,6 @@ class AheadTests(AheadCase):
         self.confirm(third)
         self.assertEqual([Status(third.id), Status(b"PONG")], self.answers())
 
-    def test_unique(self) -> None:
-        """ADDJOB with UNIQUE waits for its turn, since it waits for its key first."""
-        self.send("ADDJOB q a 0 REPLICATE 2", "ADDJOB q b 0 REPLICATE 2 unique key")
-        (first,) = self.jobs()
-        self.assertIsNotNone(self.client.held)
-        self.confirm(first)
-        self.assertIsNone(self.client.held)
-        self.assertEqual(Status(first.id), self.answers()[0])
-
     def test_malformed(self) -> None:
         """What is no request is refused after the answers to those before it."""
         self.source.error = "Protocol error: invalid multibulk length"

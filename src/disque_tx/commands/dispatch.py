@@ -82,8 +82,8 @@ class Dispatcher(CommandGate):
         lasts (``SHARE_NS``); ``True`` when there may be more of them.
 
         Stops early when the client blocks, is about to be closed, or all are paused. Lets the
-        ``PeerError`` of a malformed request through. A client that waits for the copies of a job
-        may add others meanwhile: their answers leave in order.
+        ``PeerError`` of a malformed request through. A client that waits for the key or the
+        copies of a job may add others meanwhile: their answers leave in order.
         """
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
@@ -106,7 +106,7 @@ class Dispatcher(CommandGate):
                 return True
 
     def _run_ahead(self, client: Client, source: RequestSource) -> bool:
-        """Execute the next ADDJOB of a client that waits for the copies of a job; ``False`` if
+        """Execute the next ADDJOB of a client that waits for a job's key or copies; ``False`` if
         there is none yet, or something else comes first."""
         if client.held is not None or client.reply_mode != REPLY_ON:
             return False
@@ -120,7 +120,7 @@ class Dispatcher(CommandGate):
             return False
         if argv is None:
             return False
-        if self._node.policies.copying or not self._is_plain_add(argv):
+        if self._node.policies.copying or not self._is_add(argv):
             client.held = argv
             return False
         line = client.line
@@ -136,21 +136,12 @@ class Dispatcher(CommandGate):
         """Whether the client of this line may add another job. Not while its first one waits for
         long: nodes that confirm late would get more copies than they can take, and jobs more
         copies than they need."""
-        if line.is_full():
-            return False
-        for job_id in line.waiting:
-            return self._node.now_ms - self._node.waiters.copies[job_id].created_ms < _LATE_MS
-        return True
+        return not line.is_full() and self._node.now_ms - line.waits_since() < _LATE_MS
 
-    def _is_plain_add(self, argv: list[bytes]) -> bool:
-        """Whether this is ADDJOB without UNIQUE, which waits for other things than copies."""
+    def _is_add(self, argv: list[bytes]) -> bool:
+        """Whether this is ADDJOB."""
         command = self._named(argv[0])
-        if command is None or command.name != b"addjob":
-            return False
-        for at in range(4, len(argv)):
-            if len(argv[at]) == 6 and argv[at].upper() == b"UNIQUE":
-                return False
-        return True
+        return command is not None and command.name == b"addjob"
 
     def drain_direct(self, client: Client, protocol: DirectProtocol) -> bool:
         """Execute the complete requests of a protocol that works within turns."""

@@ -17,7 +17,6 @@ BLOCKED_ADDJOB: Final = 2
 BLOCKED_QMOVE: Final = 3
 BLOCKED_WAITJOB: Final = 4
 BLOCKED_TASK: Final = 5
-BLOCKED_KEY: Final = 6
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0
@@ -36,12 +35,12 @@ class Client(Linked):
     ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
     ``reader``: it may read and change nothing.
     ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
-    ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
-    ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its long requests
-    the client waits for; ``blocked_selector``: the number of the selector of a blocked GETJOB with
-    patterns, 0 for none. ``line``: the answers to several ADDJOBs that were sent at once, instead
-    of ``blocked_job``. ``held``: a request that was read while it could not be executed, empty if
-    it is none, as ``fault`` says.
+    ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose key or copies
+    a blocked ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its
+    long requests the client waits for; ``blocked_selector``: the number of the selector of a
+    blocked GETJOB with patterns, 0 for none. ``line``: the answers to several ADDJOBs that were
+    sent at once, instead of ``blocked_job``. ``held``: a request that was read while it could not
+    be executed, empty if it is none, as ``fault`` says.
     """
 
     __slots__ = (
@@ -107,6 +106,18 @@ class Client(Linked):
         self.held: list[bytes] | None = None
         self.fault: PeerError | None = None
         self.soft_limit_ms: i64 = -1
+
+    def awaited_jobs(self) -> list[bytes]:
+        """The jobs that it adds and waits for, in the order of its requests."""
+        if self.blocked != BLOCKED_ADDJOB:
+            return []
+        if self.line is not None:
+            return list(self.line.waiting)
+        return [self.blocked_job] if self.blocked_job else []
+
+    def begin_answer(self) -> int:
+        """Where the answer about one of these jobs begins, which is written next."""
+        return 0 if self.line is None else self.replies.mark()
 
     def speak(self, version: int) -> None:
         """Answer in RESP2 or RESP3 from now on; this replaces ``replies``."""

@@ -18,7 +18,6 @@ from mypy_extensions import i64
 from disque_tx.core.base.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
-    BLOCKED_KEY,
     BLOCKED_TASK,
     BLOCKED_WAITJOB,
     REPLY_OFF,
@@ -57,8 +56,7 @@ class Unblocking(Part):
 
     def gone(self, client: Client) -> None:
         """The connection is lost: no answer is sent."""
-        if client.blocked == BLOCKED_KEY:
-            self._keys.client_gone(client)
+        self._keys.client_gone(client)
         jobs = self._awaited(client)
         self._waiters.leave(client)
         for job in jobs:
@@ -78,9 +76,6 @@ class Unblocking(Part):
             for job in self._overdue(client):
                 self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
             return
-        if client.blocked == BLOCKED_KEY:
-            self._keys.time_over(client)
-            return
         if client.reply_mode != REPLY_OFF:
             if client.blocked == BLOCKED_WAITJOB:
                 client.replies.null()
@@ -90,12 +85,12 @@ class Unblocking(Part):
 
     def _awaited(self, client: Client) -> list[Job]:
         """The jobs for whose copies the client waits, in the order of its requests."""
-        if client.blocked != BLOCKED_ADDJOB:
-            return []
-        copies = self._waiters.copies
-        if client.line is None:
-            return [copies[client.blocked_job].job]
-        return [copies[job_id].job for job_id in client.line.waiting]
+        jobs: list[Job] = []
+        for job_id in client.awaited_jobs():
+            wait = self._waiters.copies.get(job_id)
+            if wait is not None and wait.client is client:
+                jobs.append(wait.job)
+        return jobs
 
     def _overdue(self, client: Client) -> list[Job]:
         """The jobs of the client whose copies were to be made by now. Its time-out is over;
@@ -105,12 +100,12 @@ class Unblocking(Part):
             return self._awaited(client)
         late: list[Job] = []
         line.due_ms = 0
-        for job_id in line.waiting:
-            wait = self._waiters.copies[job_id]
-            if 0 < wait.due_ms <= self._turn.now_ms:
-                late.append(wait.job)
+        for job in self._awaited(client):
+            due_ms = self._waiters.copies[job.id].due_ms
+            if 0 < due_ms <= self._turn.now_ms:
+                late.append(job)
             else:
-                self._waiters.reschedule(client, line, wait.due_ms)
+                self._waiters.reschedule(client, line, due_ms)
         return late
 
     def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
@@ -126,6 +121,7 @@ class Unblocking(Part):
 
     def all_clients(self, error: CommandError) -> list[Client]:
         """Release all with an error, and return them."""
+        self._keys.process_ended()
         clients = list(self._waiters.blocked)
         self._give_up_copies(error)
         for client in list(self._waiters.blocked):
@@ -134,10 +130,13 @@ class Unblocking(Part):
 
     def forget_all(self) -> None:
         """Waiting clients get no jobs, and those that wait for copies an error."""
+        self._keys.process_ended()
         self._give_up_copies(CommandError("NOREPL", REMOVED))
         self._endings.forget_all()
         for client in list(self._waiters.blocked):
-            if client.blocked != BLOCKED_TASK and not self._moves.release(client):
+            if client.blocked == BLOCKED_ADDJOB:
+                self._keys.give_up(client, CommandError("NOREPL", REMOVED))
+            elif client.blocked != BLOCKED_TASK and not self._moves.release(client):
                 self._time_over(client)
         self._waiters.copies.clear()
 
@@ -147,8 +146,9 @@ class Unblocking(Part):
                 self._delivery.take_back(wait.job, error)
 
     def _refuse(self, client: Client, error: CommandError) -> None:
-        if client.blocked == BLOCKED_KEY:
-            self._keys.client_gone(client)
+        if client.blocked == BLOCKED_ADDJOB:
+            self._keys.give_up(client, error)
+            return
         if client.reply_mode != REPLY_OFF:
             client.replies.error(error.reply())
         self._let_go(client)

@@ -1,8 +1,8 @@
 """Blocked clients: who waits for what, until when (client protocol, section 20).
 
 1. A client that waits for jobs stands in the line of every queue it named, once each.
-2. A client that waits for copies waits for one job, or for several that it added at once, each of
-   which waits for it: neither is there alone.
+2. A client that waits for keys or copies waits for one job, or for several that it added at once,
+   each of which waits for it: neither is there alone.
 3. It leaves all lines at once: when it is served, when its time is over, when it goes away.
 4. A queue whose line may be served stands in ``ready`` until the node has looked at it.
 """
@@ -17,7 +17,6 @@ from disque_tx.core.base.answerline import AnswerLine
 from disque_tx.core.base.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
-    BLOCKED_KEY,
     BLOCKED_QMOVE,
     BLOCKED_TASK,
     BLOCKED_WAITJOB,
@@ -100,25 +99,32 @@ class Waiters(JobObserver):
 
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
         """Let ``client`` wait for the copies of ``job``; 0 waits forever."""
-        now_ms = self._turn.now_ms
-        wait = CopiesWait(client, job, now_ms)
-        self.copies[job.id] = wait
-        if client is None:
-            return
-        if 0 < timeout_ms < NO_TIMEOUT_MS:
-            wait.due_ms = now_ms + timeout_ms
+        self.copies[job.id] = wait = CopiesWait(client, job, self._turn.now_ms)
+        if client is not None:
+            if 0 < timeout_ms < NO_TIMEOUT_MS:
+                wait.due_ms = wait.created_ms + timeout_ms
+            self.wait_to_add(client, job.id, wait.due_ms)
+
+    def wait_to_add(self, client: Client, job_id: bytes, due_ms: i64) -> None:
+        """Let ``client`` wait for a job to be added, until this time; 0 for no time-out here."""
         if client.line is not None:
-            client.line.wait_for(job.id)
-            self.reschedule(client, client.line, wait.due_ms)
-        else:
-            client.blocked = BLOCKED_ADDJOB
-            client.blocked_job = job.id
-            self._block(client, timeout_ms, now_ms)
+            client.line.wait_for(job_id, self._turn.now_ms)
+            self.reschedule(client, client.line, due_ms)
+            return
+        client.blocked = BLOCKED_ADDJOB
+        client.blocked_job = job_id
+        self.blocked[client] = None
+        if due_ms > 0:
+            self.timeouts.add(client, due_ms)
 
     def begin_line(self, client: Client) -> AnswerLine:
-        """A client that waits for copies adds another job: its answers stand in a line."""
+        """A client that waits for a key or copies adds another job: its answers stand in a line."""
         job_id = client.blocked_job
-        client.line = line = AnswerLine(job_id, self.copies[job_id].due_ms)
+        line = AnswerLine(job_id, self._turn.now_ms, 0)
+        wait = self.copies.get(job_id)
+        if wait is not None and wait.client is client:
+            line = AnswerLine(job_id, wait.created_ms, wait.due_ms)
+        client.line = line
         client.blocked_job = b""
         return line
 
@@ -141,11 +147,6 @@ class Waiters(JobObserver):
         self.timeouts.remove(client)
         self.timeouts.add(client, self._turn.now_ms + timeout_ms)
 
-    def wait_for_key(self, client: Client, timeout_ms: i64) -> None:
-        """Let ``client`` wait for a job with a key; 0 waits forever."""
-        client.blocked = BLOCKED_KEY
-        self._block(client, timeout_ms, self._turn.now_ms)
-
     def wait_for_task(self, client: Client) -> i64:
         """Let ``client`` wait until a long request is done; the number of this wait."""
         client.blocked = BLOCKED_TASK
@@ -164,10 +165,10 @@ class Waiters(JobObserver):
         if self.watched:
             self._copies_decided(job.id, True)
         if client is not None:
-            mark = 0 if client.line is None else client.replies.mark()
+            mark = client.begin_answer()
             if client.reply_mode != REPLY_OFF:
                 client.replies.status(job.id)
-            self._copies_answered(client, job.id, mark)
+            self.add_answered(client, job.id, mark)
 
     def copies_failed(self, job: Job, error: CommandError) -> None:
         """Refuse the client of ``job``, if there is one."""
@@ -176,12 +177,12 @@ class Waiters(JobObserver):
         if self.watched:
             self._copies_decided(job.id, False)
         if client is not None:
-            mark = 0 if client.line is None else client.replies.mark()
+            mark = client.begin_answer()
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
-            self._copies_answered(client, job.id, mark)
+            self.add_answered(client, job.id, mark)
 
-    def _copies_answered(self, client: Client, job_id: bytes, mark: int) -> None:
+    def add_answered(self, client: Client, job_id: bytes, mark: int) -> None:
         """The answer about this job was written after ``mark``; the client goes on, unless it waits
         for others."""
         line = client.line
@@ -244,13 +245,12 @@ class Waiters(JobObserver):
         if client.blocked == NOT_BLOCKED:
             return
         if client.blocked == BLOCKED_ADDJOB:
-            if client.blocked_job:
-                self.copies.pop(client.blocked_job, None)
-                client.blocked_job = b""
-            elif client.line is not None:
-                for job_id in client.line.waiting:
-                    self.copies.pop(job_id, None)
-                client.line = None
+            for job_id in client.awaited_jobs():
+                wait = self.copies.get(job_id)
+                if wait is not None and wait.client is client:
+                    del self.copies[job_id]
+            client.blocked_job = b""
+            client.line = None
         elif client.blocked == BLOCKED_WAITJOB:
             clients = self.endings[client.blocked_job]
             clients.remove(client)

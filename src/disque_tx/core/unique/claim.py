@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.core.base.client import BLOCKED_KEY, REPLY_OFF, Client
+from disque_tx.core.base.client import REPLY_OFF, Client
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.queues.waiters import Waiters
 from disque_tx.errors import CommandError
@@ -45,16 +45,23 @@ class NoReceiver(KeyReceiver):
 
 class KeyClient(KeyReceiver):
     """A client that sent ADDJOB with UNIQUE. ``with_new``: it wants to know whether the job is
-    new."""
+    new. ``awaited``: the ID of the claim for which it is blocked, if it is."""
 
     def __init__(self, waiters: Waiters, client: Client, with_new: bool) -> None:
         self._waiters = waiters
         self._client = client
         self._with_new: bool = with_new
+        self._awaited: bytes = b""
+
+    def wait(self, claim: Claim) -> None:
+        """Block the client until the end of the claim."""
+        self._awaited = claim.job_id
+        self._waiters.wait_to_add(self._client, claim.job_id, 0)
 
     def added(self, job_id: bytes, fresh: bool) -> None:
         """Answer with the ID."""
         client = self._client
+        mark = client.begin_answer()
         if self._answers():
             if self._with_new:
                 client.replies.array(2)
@@ -62,15 +69,18 @@ class KeyClient(KeyReceiver):
                 client.replies.integer(1 if fresh else 0)
             else:
                 client.replies.status(job_id)
-        self._released()
+        if self._awaited:
+            self._waiters.add_answered(client, self._awaited, mark)
 
     def refused(self, error: CommandError) -> None:
         """Answer with the error; a client that is not blocked gets it as any other."""
-        if self._client.blocked != BLOCKED_KEY:
+        if not self._awaited:
             raise error
+        client = self._client
+        mark = client.begin_answer()
         if self._answers():
-            self._client.replies.error(error.reply())
-        self._released()
+            client.replies.error(error.reply())
+        self._waiters.add_answered(client, self._awaited, mark)
 
     def client_id(self) -> i64:
         """The ID of the client."""
@@ -78,24 +88,21 @@ class KeyClient(KeyReceiver):
 
     def _answers(self) -> bool:
         """Replies of a client that was blocked are not suppressed elsewhere."""
-        return self._client.blocked != BLOCKED_KEY or self._client.reply_mode != REPLY_OFF
-
-    def _released(self) -> None:
-        if self._client.blocked == BLOCKED_KEY:
-            self._waiters.answered(self._client)
+        return not self._awaited or self._client.reply_mode != REPLY_OFF
 
 
 class Claim(Linked):
-    """An ADDJOB UNIQUE request without an answer yet. ``client``: who is blocked for it, if any.
-    ``deadline_ms``: when it is given up, 0 for never. ``granted``: the keepers that have reserved
-    the key; ``asked``: the one whose answer is awaited, ``number`` of the question, and how often
-    it was asked (``attempts``). ``making``: the job waits for its copies."""
+    """An ADDJOB UNIQUE request without an answer yet. ``deadline_ms``: when it is given up, 0 for
+    never. ``granted``: the keepers that have reserved the key; ``asked``: the one whose answer is
+    awaited, ``number`` of the question, and how often it was asked (``attempts``). ``making``: the
+    job waits for its copies. ``behind``: claims of this node for the same key, which go on when
+    this one has ended."""
 
     __slots__ = (
         "asked",
         "attempts",
+        "behind",
         "born_ms",
-        "client",
         "deadline_ms",
         "granted",
         "job_id",
@@ -111,7 +118,7 @@ class Claim(Linked):
         self.receiver: KeyReceiver = receiver
         self.request: AddRequest = request
         self.unique: Unique = unique
-        self.client: Client | None = None
+        self.behind: list[Claim] = []
         self.job_id: bytes = b""
         self.born_ms: i64 = 0
         self.deadline_ms: i64 = 0

@@ -4,7 +4,7 @@
    the same for all nodes. All of them must grant it; nodes whose views differ by one node have a
    keeper in common.
 2. If a job has the key, the answer is its ID. If one is being made with it, all is given back, and
-   the keepers are asked again a moment later.
+   the keepers are asked again a moment later, or, if it is made here, when it is done.
 3. Once the key is granted the job is made, and the request is checked like any other. If that fails
    the key is given back; if it succeeds, the keepers get to know in the same turn as the client.
 4. A client whose time is over, or that is gone, withdraws the job, and the key is given back; but
@@ -31,6 +31,7 @@ from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.queues.copieswait import CopiesWatcher
+from disque_tx.core.queues.waiters import NO_TIMEOUT_MS
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
@@ -67,17 +68,21 @@ class Claims(CopiesWatcher):
         self._view: KeeperMap = state.key_view
         self._by_number: dict[int, Claim] = {}
         self._by_job: dict[bytes, Claim] = {}
-        self._by_client: dict[Client, Claim] = {}
         self._timers: Schedule[Claim] = Schedule()
         self._last: i64 = 0
 
     # -- beginning ---------------------------------------------------------------------------
 
-    def begin(self, receiver: KeyReceiver, request: AddRequest, unique: Unique) -> Claim | None:
-        """Add a job once; the claim, if it is not done at once."""
+    def begin(
+        self, receiver: KeyReceiver, request: AddRequest, unique: Unique, timeout_ms: i64
+    ) -> Claim | None:
+        """Add a job once; the claim, if it is not done at once. ``timeout_ms``: after what time it
+        is given up, 0 for never."""
         self._view.refresh()
         claim = Claim(receiver, request, unique)
         claim.born_ms = self._turn.wall_us // 1000
+        if 0 < timeout_ms < NO_TIMEOUT_MS:
+            claim.deadline_ms = self._turn.now_ms + timeout_ms
         if self._view.alone() and self._view.ready():
             found = self._reservations.get(unique.key)
             if found is None:
@@ -111,19 +116,6 @@ class Claims(CopiesWatcher):
         self._reservations.new(claim.entry(HELD), now_ms)
         claim.receiver.added(claim.job_id, True)
         return None
-
-    def block(self, client: Client, claim: Claim) -> None:
-        """Let the client wait for the end of the claim."""
-        claim.client = client
-        self._by_client[client] = claim
-        self._waiters.wait_for_key(client, claim.request.timeout_ms)
-
-    def limit(self, claim: Claim, deadline_ms: i64) -> None:
-        """Give the claim up at this time."""
-        claim.deadline_ms = deadline_ms
-        if claim.making:
-            self._timers.remove(claim)
-            self._timers.add(claim, deadline_ms)
 
     # -- reserving ---------------------------------------------------------------------------
 
@@ -196,6 +188,8 @@ class Claims(CopiesWatcher):
             self._taken(claim, job_id)
         elif status == BUSY:
             self._give_back(claim)
+            if job_id in self._by_job:
+                self._by_job[job_id].behind.append(claim)
             self._later(claim)
         else:
             self._fail(claim, CommandError("OOM", _NO_MEMORY))
@@ -280,30 +274,38 @@ class Claims(CopiesWatcher):
         self._by_number.pop(int(claim.number), None)
         self._by_job.pop(claim.job_id, None)
         self._existence.claimed.discard(claim.job_id)
-        if claim.client is not None:
-            self._by_client.pop(claim.client, None)
+        for other in claim.behind:
+            self._again(other)
+
+    def _again(self, claim: Claim) -> None:
+        """Ask the keepers again by the end of the turn, unless the claim is further by now."""
+        if self._by_job.get(claim.job_id) is claim and not claim.asked and not claim.making:
+            self._timers.remove(claim)
+            self._timers.add(claim, self._turn.now_ms)
 
     def _fail(self, claim: Claim, error: CommandError) -> None:
         self._finish(claim)
         self._give_back(claim)
         claim.receiver.refused(error)
 
-    def time_over(self, client: Client) -> None:
-        """The time-out of a blocked client is reached."""
-        claim = self._by_client.get(client)
-        if claim is not None:
-            self._time_over(claim)
+    def gone(self, client: Client) -> None:
+        """A blocked client is gone: its jobs are not made."""
+        for claim in self._of(client):
+            claim.receiver = NoReceiver()
+            self._withdraw(claim)
 
-    def _time_over(self, claim: Claim) -> None:
+    def give_up(self, client: Client, error: CommandError) -> None:
+        """Refuse what a blocked client waits for."""
+        for claim in self._of(client):
+            self._refuse(claim, error)
+
+    def _of(self, client: Client) -> list[Claim]:
+        return [self._by_job[job] for job in client.awaited_jobs() if job in self._by_job]
+
+    def _refuse(self, claim: Claim, error: CommandError) -> None:
         receiver = claim.receiver
         if self._withdraw(claim):
-            receiver.refused(timeout())
-
-    def gone(self, client: Client) -> None:
-        """A blocked client is gone, or has its answer from somebody else: the job is not made."""
-        claim = self._by_client.get(client)
-        if claim is not None:
-            self._withdraw(claim)
+            receiver.refused(error)
 
     def _withdraw(self, claim: Claim) -> bool:
         """Give the claim up; ``False`` if its job has just been made, which is about to settle."""
@@ -324,9 +326,6 @@ class Claims(CopiesWatcher):
         """Others have queued the job, and somebody may have it: it stays, and has the key at the
         end of this turn."""
         claim.receiver = NoReceiver()
-        if claim.client is not None:
-            self._by_client.pop(claim.client, None)
-            claim.client = None
         self._waiters.settled.append((self, claim.job_id, True))
 
     def next_due_ms(self) -> i64:
@@ -338,7 +337,7 @@ class Claims(CopiesWatcher):
         now_ms = self._turn.now_ms
         for claim in self._timers.due(now_ms, limit):
             if 0 < claim.deadline_ms <= now_ms:
-                self._time_over(claim)
+                self._refuse(claim, timeout())
             else:
                 self._go_on(claim)
 

@@ -85,9 +85,9 @@ class Keys(Part):
         self._refuse_if_full()
         self.process_ended()  # of requests of this turn
         receiver = KeyClient(self._waiters, client, unique.with_new)
-        claim = self._claims.begin(receiver, request, unique)
+        claim = self._claims.begin(receiver, request, unique, request.timeout_ms)
         if claim is not None:
-            self._claims.block(client, claim)
+            receiver.wait(claim)
 
     def add(self, receiver: KeyReceiver, request: AddRequest) -> None:
         """Add a job once, for a part of the node. ``request.unique`` is its key.
@@ -104,9 +104,7 @@ class Keys(Part):
         except CommandError as error:
             receiver.refused(error)
             return
-        claim = self._claims.begin(receiver, request, unique)
-        if claim is not None:
-            self._claims.limit(claim, self._turn.now_ms + (request.timeout_ms or _GIVE_UP_MS))
+        self._claims.begin(receiver, request, unique, request.timeout_ms or _GIVE_UP_MS)
 
     def _refuse_if_full(self) -> None:
         if self._membership.identity.suspended:
@@ -170,13 +168,13 @@ class Keys(Part):
         if announced:
             self._keeper.announce(announced)
 
-    def time_over(self, client: Client) -> None:
-        """The time-out of a blocked client is reached: it gets an error."""
-        self._claims.time_over(client)
-
     def client_gone(self, client: Client) -> None:
-        """A blocked client is gone, or gets its answer from somebody else."""
+        """A client is gone: what it waits for is not added."""
         self._claims.gone(client)
+
+    def give_up(self, client: Client, error: CommandError) -> None:
+        """Refuse what a blocked client waits to add with keys."""
+        self._claims.give_up(client, error)
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
