@@ -16,7 +16,7 @@ from disque_tx.messages.records import ACKED
 from disque_tx.sim.actors.actors import Actor, Consumer, Producer
 from disque_tx.sim.actors.bursts import BurstProducer
 from disque_tx.sim.actors.healing import Healing
-from disque_tx.sim.actors.keys import KeyProducer, KeyUser
+from disque_tx.sim.actors.keys import KeyBurstProducer, KeyProducer, KeyUser
 from disque_tx.sim.actors.operator import Operator, Stranger
 from disque_tx.sim.actors.overview import EndingsWatcher, QueueFlusher
 from disque_tx.sim.actors.policies import PolicyOperator, tables_differ
@@ -101,6 +101,8 @@ class SimulatedRun(Stage):
         if _producer(workload) is Producer:
             machine = self.machines[0] if workload.apart else None
             self.actors.append(BurstProducer(self, "bursts", workload, machine))
+        if _producer(workload) is KeyUser:
+            self.actors.append(KeyBurstProducer(self, "bursts", workload))
         if workload.waits:
             self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
         if workload.flushes:

@@ -38,11 +38,12 @@ class BurstProducer(Producer):
             added.node = self.client.node
 
     def answered(self, added: Added, reply: Any) -> None:
+        """The answer, ``LOST``, or ``None`` if no job was to be added."""
         self._left -= 1
         if isinstance(reply, hiredis.ReplyError):
             added.refused = str(reply)
             self._refused = True
-        elif reply is not LOST:
+        elif reply is not LOST and reply is not None:
             added.answered_us = self.client.sent_us
             self.run.accepted(added, self.client.node, reply)
             self.run.world.counters["bursts"] += 1

@@ -7,6 +7,7 @@ from typing import Any, Final
 import hiredis
 
 from disque_tx.sim.actors.actors import Producer
+from disque_tx.sim.actors.bursts import BurstProducer
 from disque_tx.sim.actors.clients import LOST
 from disque_tx.sim.stage.history import Added, NamedJob
 
@@ -54,18 +55,41 @@ class KeyUser(Producer):
     """Adds jobs with keys that were used before, whose jobs may be done by now."""
 
     def further_words(self, added: Added) -> list[bytes]:
-        added.key = b"key-%d" % self.random.randrange(self.workload.key_pool)
-        return [b"UNIQUE", added.key, b"WITHNEW"]
+        return _reused_key(self, added)
 
     def answered(self, added: Added, reply: Any) -> None:
-        if not isinstance(reply, list):
+        reply = _new_job(self, added, reply)
+        if reply is None:
+            self.rest(self.run.pace_us)
+        else:
             super().answered(added, reply)
-            return
-        job_id, fresh = reply
-        self.run.world.counters["keys.new" if fresh else "keys.known"] += 1
-        if fresh:
-            super().answered(added, job_id)
-            return
-        added.refused = "its key is taken"
-        self.run.history.named.append(NamedJob(added.key, job_id, self.client.node, added.asked_us))
-        self.rest(self.run.pace_us)
+
+
+class KeyBurstProducer(BurstProducer):
+    """Adds such jobs in bursts, often several with one key."""
+
+    def further_words(self, added: Added) -> list[bytes]:
+        return _reused_key(self, added)
+
+    def answered(self, added: Added, reply: Any) -> None:
+        super().answered(added, _new_job(self, added, reply))
+
+
+def _reused_key(producer: Producer, added: Added) -> list[bytes]:
+    """The words of ADDJOB for a key that was used before."""
+    added.key = b"key-%d" % producer.random.randrange(producer.workload.key_pool)
+    return [b"UNIQUE", added.key, b"WITHNEW"]
+
+
+def _new_job(producer: Producer, added: Added, reply: Any) -> Any:
+    """The ID of the new job, ``None`` if another one has its key, or what else was answered."""
+    if not isinstance(reply, list):
+        return reply
+    run, node = producer.run, producer.client.node
+    job_id, fresh = reply
+    run.world.counters["keys.new" if fresh else "keys.known"] += 1
+    if fresh:
+        return job_id
+    added.refused = "its key is taken"
+    run.history.named.append(NamedJob(added.key, job_id, node, added.asked_us))
+    return None
