@@ -7,17 +7,21 @@ from disque_tx.messages.keys import HELD
 from disque_tx.messages.records import ACKED, ACTIVE, DELIVERED
 from tests.core.bench import NodeCase, add_request
 
+OTHER = b"f" * 40
+
 
 class GoneTests(NodeCase):
     """Jobs that the node does not know any more."""
 
-    def gone(self, retry_s: int, flags: int = 0, state: int = ACTIVE, holders: int = 1) -> int:
-        """How certain the end of such a job is."""
+    def gone(
+        self, retry_s: int, flags: int = 0, state: int = ACTIVE, nodes: tuple[bytes, ...] = ()
+    ) -> int:
+        """How certain the end of such a job is. ``nodes``: its holders, if it is not this one."""
         self.node.add_job(self.client, add_request(b"q", b"body", retry_s=retry_s))
         job = next(iter(self.node.jobs.table.values()))
         job.flags, job.state = flags, state
-        job.nodes = job.nodes[:1] * holders
-        keys_by_job = KeysByJob()
+        job.nodes = nodes or job.nodes
+        keys_by_job = KeysByJob(self.node.membership)
         keys_by_job.by_job[job.id] = Reservation(b"key", job.id, HELD, False)
         keys_by_job.job_gone(job)
         self.node.delete([job.id])
@@ -32,8 +36,9 @@ class GoneTests(NodeCase):
         self.assertEqual(CERTAIN, self.gone(60, flags=DELIVERED))
 
     def test_elsewhere(self) -> None:
-        """A job of several holders may live on, and one with RETRY 0 whose last delivery may still
-        be worked on; unless it was acknowledged."""
-        self.assertEqual(DOUBTFUL, self.gone(60, holders=2))
+        """A job of several holders may live on, and one that only another node holds, and one with
+        RETRY 0 whose last delivery may still be worked on; unless it was acknowledged."""
+        self.assertEqual(DOUBTFUL, self.gone(60, nodes=(OTHER,)))
+        self.assertEqual(DOUBTFUL, self.gone(60, nodes=(self.node.id, OTHER)))
         self.assertEqual(DOUBTFUL, self.gone(0, flags=DELIVERED))
-        self.assertEqual(CERTAIN, self.gone(60, state=ACKED, holders=2))
+        self.assertEqual(CERTAIN, self.gone(60, state=ACKED, nodes=(self.node.id, OTHER)))

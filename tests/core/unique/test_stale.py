@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.keys.done import DONE_BYTES, DONE_MAX, DoneJobs
-from disque_tx.messages.bustypes import KEY_COPY
+from disque_tx.messages.bustypes import KEY_ANSWER, KEY_COPY
 from disque_tx.messages.keys import ENDED, KeyMessage
 from disque_tx.messages.records import KeyEntry
 from tests.core.unique.keybench import A, B, C, D, KeyCase, KeyCluster
@@ -103,6 +103,23 @@ class ReturningTests(KeyCase):
                 entry.flags = self.cluster.up[leaver].membership.myself.flags & ~4
                 membership.refresh()
         self.cluster.run(500)
+
+    def test_leaving_when_it_is_made(self) -> None:
+        """A job that was begun by a node that leaves before it is made is on another one, and
+        keeps its key there."""
+        for leaver in (A, B, C):
+            for key in _NAMES:
+                self.cluster = KeyCluster(*self.members)
+                self.cluster.lost = {KEY_ANSWER}
+                client = self.begin_add(leaver, key, replicate=1, retry_s=300)
+                self.cluster.settle()
+                self.leave(leaver, True)
+                self.cluster.lost = set()
+                self.cluster.run(3_000)
+                answer = self.reply(client)
+                assert isinstance(answer, list)
+                at = next(node for node in self.members if node != leaver)
+                self.assertEqual((answer[0], 0), self.add(at, key), (leaver, key))
 
     def test_maker_is_away(self) -> None:
         """A key is free when its job is acknowledged, even while the node that made the job is

@@ -11,6 +11,7 @@ from mypy_extensions import i64, mypyc_attr, u8
 
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.records import ACKED, DELIVERED, Linked
 
 # How certain it is that a job has ended.
@@ -62,9 +63,10 @@ class KeysByJob(JobObserver):
     is read, and how certain that is: of jobs with keys that this node knows, and of those whose
     keys others may know."""
 
-    __slots__ = ("by_job", "ended")
+    __slots__ = ("_membership", "by_job", "ended")
 
-    def __init__(self) -> None:
+    def __init__(self, membership: Membership) -> None:
+        self._membership: Membership = membership
         self.by_job: dict[bytes, Reservation] = {}
         self.ended: list[tuple[bytes, int]] = []
 
@@ -80,5 +82,10 @@ class KeysByJob(JobObserver):
     def job_gone(self, job: Job) -> None:
         if self.by_job and job.id in self.by_job:
             moved = job.retry_s == 0 and job.flags & DELIVERED != 0
-            certain = job.state == ACKED or (len(job.nodes) < 2 and not moved)
+            certain = job.state == ACKED or (not self._elsewhere(job) and not moved)
             self.ended.append((job.id, CERTAIN if certain else DOUBTFUL))
+
+    def _elsewhere(self, job: Job) -> bool:
+        """Whether other nodes may have the job: a node that leaves makes jobs for them alone."""
+        mine = self._membership.myself.id
+        return len(job.nodes) > 1 or (len(job.nodes) == 1 and job.nodes[0] != mine)

@@ -65,7 +65,7 @@ class State:
         self.endings = Endings(self.waiters)
         self.reasons = Reasons(self.memory)
         self.progress = ProgressReports(turn, self.memory)
-        self.keys_by_job = KeysByJob()
+        self.keys_by_job = KeysByJob(membership)
         self.notes = Notes(self.memory, self.outbox)
         self.counters = Counters(self.jobs.table, self.outbox, self.policies)
         self._subscribe()
