@@ -112,6 +112,57 @@ class FirstCopyTests(PeerCase):
         self.assertEqual(2, held.nacks)
 
 
+class ForgottenTests(PeerCase):
+    """A job that a client deleted here, while B and C have it still."""
+
+    def message(self, why: int) -> None:
+        """B makes a count known."""
+        message = JobSignal(bustypes.QUEUED, peer_job(1, (B, C, ME)).id)
+        message.mflags = why
+        self.receive(B, message)
+
+    def come_back(self, nacks: int, deliveries: int) -> Job:
+        """C gives the job, with these counts."""
+        record = peer_job(1, (B, C, ME))
+        record.nacks, record.deliveries = nacks, deliveries
+        self.receive_jobs(C, YOURJOBS, record)
+        return self.job(record.id)
+
+    def test_overtaken(self) -> None:
+        """The job overtakes the message about its last NACK, which counts no second time; the next
+        one does."""
+        self.message(INCR_DELIV)
+        held = self.come_back(1, 1)
+        self.message(INCR_NACKS)
+        self.assertEqual((1, 1), (held.nacks, held.deliveries))
+        self.message(INCR_NACKS)
+        self.message(INCR_DELIV)
+        self.assertEqual((2, 2), (held.nacks, held.deliveries))
+
+    def test_older_counts(self) -> None:
+        """What was counted long before is not under way any more."""
+        self.message(INCR_DELIV)
+        held = self.come_back(7, 5)
+        for _ in range(3):
+            self.message(INCR_NACKS)
+            self.message(INCR_DELIV)
+        self.assertEqual((9, 7), (held.nacks, held.deliveries))
+
+    def test_no_holder(self) -> None:
+        """A node of which the others do not know gets no messages, so it awaits none."""
+        held = self.come_back(1, 1)
+        self.message(INCR_NACKS)
+        self.assertEqual(2, held.nacks)
+
+    def test_long_before(self) -> None:
+        """A message that came long before says nothing about now."""
+        self.message(INCR_DELIV)
+        self.pass_ms(LATE_MS + 1)
+        held = self.come_back(1, 1)
+        self.message(INCR_NACKS)
+        self.assertEqual(2, held.nacks)
+
+
 class EarlyCountsTests(SynchronousTestCase):
     """What is remembered."""
 

@@ -61,6 +61,14 @@ class EarlyCounts:
         if nacks > 0 or deliveries > 0:
             self.came(job_id, nacks, deliveries)
 
+    def came_back(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
+        """Another node gave a job that this node had forgotten, with these counts. If messages
+        about it came here, the next one of each kind may come, too; if none did, the others do not
+        take this node for a holder."""
+        known = self._unknown.get(job_id)
+        if known is not None and self._turn.now_ms - known[2] <= LATE_MS:
+            self.arrived(job_id, min(nacks, known[0] + 1), min(deliveries, known[1] + 1))
+
     def uncounted(self, job_id: bytes, why: i64) -> i64:
         """Which of the flags ``why`` of a QUEUED, ``INCR_NACKS`` and ``INCR_DELIV``, are still to
         be counted."""

@@ -94,6 +94,8 @@ class Taking:
             if job is None:
                 left_s = message.lives_s[place]
                 job = self._arrivals.about_to_be_queued(record, job_id, left_s)
+                if job.nacks > 0 or job.deliveries > 0:
+                    self._delivery.early_counts.came_back(job_id, job.nacks, job.deliveries)
                 taken = self._take_new(job, sender.id)
                 self._jobs.add(job)
                 self._jobs.record(job)
