@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from disque_tx.core.keys.keepermap import JOIN_MS
-from disque_tx.messages.nodes import FAIL, HANDSHAKE, NOADDR, NodeEntry
+from disque_tx.core.keys.keepermap import JOIN_MS, SYNC_MS
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, NOADDR, PFAIL, NodeEntry
 from tests.core.unique.keybench import A, B, C, KeyCase
 
 
@@ -36,6 +36,52 @@ class StartTests(KeyCase):
         self.assertFalse(self.answered_after(0))
         self.cluster.run(JOIN_MS)
         self.assertEqual(1, self.add(A, b"other", replicate=1)[1])
+
+
+class CutOffTests(KeyCase):
+    """C is cut off from all others for a while, and suspects that they are down."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cluster.part(C)
+        membership = self.cluster.up[C].membership
+        for other in (A, B):
+            membership.nodes[other].flags = PFAIL
+        self.cluster.run(1_000)
+        self.view = self.cluster.up[C].keys.view
+        self.assertTrue(self.view.ready())
+
+    def reach(self, other: bytes) -> None:
+        """C and another node are connected again."""
+        self.cluster.up[C].membership.nodes[other].flags = 0
+        self.cluster.link(C, other)
+        self.cluster.link(other, C)
+
+    def test_one_after_the_other(self) -> None:
+        """It answers nobody before it has reached all of them: the first one may know no more of
+        what happened meanwhile than itself."""
+        self.reach(A)
+        self.cluster.run(500)
+        self.assertFalse(self.view.ready())
+        self.reach(B)
+        self.cluster.run(200)
+        self.assertTrue(self.view.ready())
+
+    def test_one_is_down(self) -> None:
+        """One that most nodes found to be down is not waited for, and one that nobody can say
+        anything about not for long."""
+        self.cluster.up[C].membership.nodes[B].flags = FAIL
+        self.reach(A)
+        self.cluster.run(200)
+        self.assertTrue(self.view.ready())
+        self.cluster.part(C)
+        self.cluster.run(500)
+        self.cluster.up[C].membership.nodes[B].flags = PFAIL
+        self.reach(A)
+        self.cluster.run(SYNC_MS - 200)
+        self.assertFalse(self.view.ready())
+        self.cluster.run(400)
+        self.assertTrue(self.view.ready())
 
 
 class EightTests(KeyCase):

@@ -35,7 +35,7 @@ class Ids(IdSource):
         return b"D-%s-%024d-%04x" % (node_id[:8], self.last, min(ttl_s // 60, 65_535) | 1)
 
 
-class _Way(BusSink):
+class Way(BusSink):
     """One direction of a link."""
 
     def __init__(self, cluster: KeyCluster, by: bytes, to: bytes) -> None:
@@ -57,7 +57,7 @@ class KeyCluster:
         self.now_ms: int = NOW_MS
         self.random = Random(1)
         self.ids = Ids()
-        self.waiting: deque[tuple[_Way, bytes]] = deque()
+        self.waiting: deque[tuple[Way, bytes]] = deque()
         self.up: dict[bytes, Node] = {}
         self.members = ids
         self.lost: set[int] = set()
@@ -89,7 +89,7 @@ class KeyCluster:
         """The link of one node to another is up."""
         entry = self.up[by].membership.nodes[to]
         entry.flags &= ~FAIL
-        entry.link = Link(_Way(self, by, to), entry, entry.ip, b"", self.now_ms, 1)
+        entry.link = Link(Way(self, by, to), entry, entry.ip, b"", self.now_ms, 1)
         entry.link.features = CAN_KEYS
         self.up[by].membership.refresh()
 

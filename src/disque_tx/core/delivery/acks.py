@@ -9,7 +9,8 @@
 4. A node that knows fewer holders than the sender of SETACK just confirms; one that knows more goes
    on by itself. Of two that hold nothing, the one with the greater ID goes on.
 5. DELJOB confirms, and does not end, what is collected here: it may be that of a refused ADDJOB,
-   and late; and what a holder sent before it confirmed may still be under way on its own link.
+   and late; and what a holder sent before it confirmed may still be under way on its own link. Nor
+   does that of a refused ADDJOB end a job of which somebody was told, by its key, that it exists.
 6. The node that made a job, but keeps no copy, may still ask others to: it is notified like a
    holder.
 7. A holder that is not in the node table any more is waited for until the attempts are at their
@@ -328,7 +329,7 @@ class Acks:
         """DELJOB: the sender forgets the job, and so does this node, but not before all
         confirmations that it collects itself are there (section 7.11)."""
         job = self._jobs.get(job_id)
-        if job is None:
+        if job is None or (job.promised and job.state != ACKED and _made(sender.id, job)):
             return
         if job.state == ACKED and (job.gc_retry > 0 or job.confirmed is not None):
             self._note_confirmed(job, sender.id)

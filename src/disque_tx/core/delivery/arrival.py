@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.job import Job, whole_life_s
+from disque_tx.core.keys.reservation import made_by
 from disque_tx.core.state.state import State
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
@@ -66,6 +67,7 @@ class Arrivals:
         )
         job.data = record.data  # with the body
         job.state = ACTIVE
+        job.regained = made_by(self._membership.myself.id, job_id)
         job.flags = (record.flags & ~BCAST_WILLQUEUE) | BCAST_QUEUED
         job.nacks = record.nacks
         job.deliveries = record.deliveries

@@ -72,7 +72,9 @@ class Job(JobRecord):
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued at the order of that node, and not before. ``retried``: its RETRY
-    began because the one before it was over, here or at another holder. ``place``: what it is
+    began because the one before it was over, here or at another holder. ``regained``: this node
+    made it, and got it from another one, since it had lost it. ``promised``: others were told that
+    it exists while the node that made it could not be reached. ``place``: what it is
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
     it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.delivery.backoff`),
     ``IN_FLIGHT`` if a client of this node fetched it, and it is neither done nor queued here again,
@@ -89,6 +91,8 @@ class Job(JobRecord):
         "dummy",
         "held",
         "retried",
+        "regained",
+        "promised",
         "place",
         "rank",
         "_life_s",
@@ -118,6 +122,8 @@ class Job(JobRecord):
         self.dummy: bool = False
         self.held: bool = False
         self.retried: bool = False
+        self.regained: bool = False
+        self.promised: bool = False
         self.place: u8 = NOWHERE
         self.rank: i32 = i32(PRIORITY - _MIDDLE)
         self._life_s: i32 = 0

@@ -13,7 +13,9 @@
 5. A node that becomes reachable also gets the jobs that are done since it was last known to be:
    what it knows of their keys is out of date.
 6. Nor does a node answer for keys right after its start, while it knows members that it has not
-   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may keep the keys.
+   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may keep the keys. The same
+   holds for one that could reach none for a while, for up to :data:`SYNC_MS`; to it, those that
+   only itself suspects did not fail.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.messages.bustypes import CAN_KEYS, KEY_COPY
 from disque_tx.messages.keys import ASK, DONE, ENTRIES_MAX, FREE, LAST, KeyMessage
-from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, Link
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, NOADDR, Link
 from disque_tx.messages.records import KeyEntry
 
 #: How long a node waits for the keys of another one that became reachable.
@@ -57,6 +59,7 @@ class KeeperMap:
         "_asks",
         "_awaited",
         "_done_jobs",
+        "_join_ms",
         "_joining",
         "_leaving",
         "_links",
@@ -106,6 +109,7 @@ class KeeperMap:
         # Whether members may not have been reached yet since the start.
         self._joining: bool = True
         self._started_ms: i64 = -1
+        self._join_ms: i64 = JOIN_MS
         # Whether this node was leaving at the last look.
         self._leaving: bool = False
 
@@ -148,6 +152,11 @@ class KeeperMap:
         for node_id in list(self._awaited):
             if node_id not in links:
                 del self._awaited[node_id]
+        if links and not self._links and not self._joining:
+            # It was cut off from all, and knows nothing that has happened since.
+            self._joining = True
+            self._started_ms = now_ms
+            self._join_ms = SYNC_MS
         self._links = links
         mine = membership.myself.id
         # A leaving node keeps keys only while no other node can.
@@ -192,7 +201,7 @@ class KeeperMap:
         """Whether this node may answer for keys."""
         now_ms = self._turn.now_ms
         if self._joining:
-            self._joining = now_ms - self._started_ms < JOIN_MS and self._unmet()
+            self._joining = now_ms - self._started_ms < self._join_ms and self._unmet()
             if self._joining:
                 return False
         if self._awaited:
@@ -204,7 +213,8 @@ class KeeperMap:
     def _unmet(self) -> bool:
         """Whether there are members that did not fail, of which nothing was heard yet."""
         for entry in self._membership.nodes.values():
-            if not entry.flags & (MYSELF | HANDSHAKE | NOADDR) and not failing(entry):
+            suspected = entry.flags & FAIL if self._join_ms == SYNC_MS else failing(entry)
+            if not entry.flags & (MYSELF | HANDSHAKE | NOADDR) and not suspected:
                 link = entry.link
                 if link is None or (
                     link.features == 0 and entry.pong_received_ms < link.created_ms

@@ -73,6 +73,8 @@ class KeysByJob(JobObserver):
     def job_acknowledged(self, job: Job) -> None:
         if self.by_job and job.id in self.by_job:
             self.ended.append((job.id, CERTAIN))
+        elif job.regained:
+            self.unconfirmed(job.id)  # this node may have lost its key, too
 
     def unconfirmed(self, job_id: bytes) -> None:
         """The job is done, and the node that made it cannot be reached, or has forgotten it: others
@@ -80,10 +82,14 @@ class KeysByJob(JobObserver):
         self.ended.append((job_id, ANNOUNCED))
 
     def job_gone(self, job: Job) -> None:
-        if self.by_job and job.id in self.by_job:
+        known = bool(self.by_job) and job.id in self.by_job
+        if known or job.regained:
             moved = job.retry_s == 0 and job.flags & DELIVERED != 0
             certain = job.state == ACKED or (not self._elsewhere(job) and not moved)
-            self.ended.append((job.id, CERTAIN if certain else DOUBTFUL))
+            if known:
+                self.ended.append((job.id, CERTAIN if certain else DOUBTFUL))
+            elif certain and job.state != ACKED:
+                self.unconfirmed(job.id)
 
     def _elsewhere(self, job: Job) -> bool:
         """Whether other nodes may have the job: a node that leaves makes jobs for them alone."""

@@ -5,7 +5,9 @@
 2. That a job is done counts more than that some node holds it: a holder that was away does not know
    it yet. Apart from that, the node that made the job knows best; of the others it is enough if one
    holds it.
-3. The answer is complete if every member of the cluster was asked and has answered in time. With a
+3. If a job was only reserved, as far as the asker knows, then a copy of it stands for nothing while
+   the node that makes it can be reached. Otherwise whoever holds the copy keeps it.
+4. The answer is complete if every member of the cluster was asked and has answered in time. With a
    member that cannot be asked (an original, or a node that is away) a job may exist there.
 """
 
@@ -124,6 +126,20 @@ class Existence:
             return FREE
         return RESERVED if job.state == WAIT_REPL else HELD
 
+    def _told(self, entry: KeyEntry) -> i64:
+        """The verdict for a node that asks. A copy does not show that a job was made if the node
+        that makes it can be reached: it may be about to withdraw the job. If it cannot be reached,
+        the copy stays from now on, whatever was withdrawn."""
+        state = self.verdict(entry.job_id)
+        job = self._jobs.get(entry.job_id)
+        if state == HELD and entry.state == RESERVED and job is not None:
+            if made_by(self._membership.myself.id, job.id):
+                return HELD
+            if self._view.has_maker(job.id):
+                return RESERVED
+            job.promised = True
+        return state
+
     def done(self, job_id: bytes) -> bool:
         """Whether this node knows that the job is done."""
         if self.done_jobs.has(job_id):
@@ -162,7 +178,7 @@ class Existence:
         for entry in entries:
             if self.done(entry.job_id):
                 question.record(mine, entry.job_id, FREE)
-            state = self.verdict(entry.job_id)
+            state = self._told(entry)
             if state != FREE:
                 question.record(mine, entry.job_id, state)
         others = self._view.others()
@@ -197,7 +213,7 @@ class Existence:
         entries: list[KeyEntry] = []
         for entry in message.entries:
             job_id = entry.job_id
-            state = self.verdict(job_id)
+            state = self._told(entry)
             if self.done(job_id):
                 entries.append(KeyEntry(b"", job_id, FREE, 0, 0, 0))
             elif state != FREE:
