@@ -118,6 +118,15 @@ class OnceTests(ScheduleCase):
         self.fault("kill")
         self.assertEqual(0, self.found(OccurrencesOnce()))
 
+    def test_leaving(self) -> None:
+        """When a node has just begun to leave, or not to, two may take themselves for the first
+        one."""
+        self.take(1, 2, 2, 3)
+        for changed_s, found in ((0.5, 0), (2.5, 0), (-0.5, 1), (4, 1)):
+            checker = OccurrencesOnce()
+            checker.changed_us = [int(changed_s * S)]
+            self.assertEqual(found, self.found(checker), changed_s)
+
     def test_two_definitions(self) -> None:
         """An occurrence that two definitions have, of which one takes the place of the other, may
         be made by both."""
