@@ -55,8 +55,7 @@ class AnswerLine:
 
     def waits_since(self) -> i64:
         """When the first of its requests was executed whose answer is not known."""
-        first = next(iter(self.waiting.values()))
-        return first.since_ms
+        return self._answers[0].since_ms
 
     def wait_for(self, job_id: bytes, now_ms: i64) -> None:
         """The answer to the next request is known when this job has its key and copies."""

@@ -12,8 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.delivery import Delivery
-from disque_tx.core.jobs.job import Job, whole_life_s
-from disque_tx.core.keys.reservation import made_by
+from disque_tx.core.jobs.job import Job, made_by, whole_life_s
 from disque_tx.core.state.state import State
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord

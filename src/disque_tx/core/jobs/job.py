@@ -255,3 +255,8 @@ def delay_left_ms(job: Job, mine: bool, left_ms: i64) -> i64:
         life_ms = (life_s_min(job.id) - _ARRIVED_S) * 1000
     reserve_ms = max(0, min(delay_ms, (life_ms - delay_ms) // 2))
     return max(0, min(delay_ms, left_ms - reserve_ms))
+
+
+def made_by(node_id: bytes, job_id: bytes) -> bool:
+    """Whether the ID of the job says that the node made it (cluster protocol, section 15.2)."""
+    return node_id[:8] == job_id[2:10]

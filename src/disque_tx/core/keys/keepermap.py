@@ -26,9 +26,10 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.part import Turn
 from disque_tx.core.base.slices import SlicedTask, SlicedWork
+from disque_tx.core.jobs.job import made_by
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
-from disque_tx.core.keys.reservation import Reservations, left, made_by
+from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.jobs.job import made_by
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.keys.keysbyjob import KeysByJob, Reservation
 from disque_tx.core.nodes.membership import Membership
@@ -178,8 +179,3 @@ def _due_ms(found: Reservation) -> i64:
     if found.maker and found.state == HELD:
         return -1
     return ends_ms(found)
-
-
-def made_by(node_id: bytes, job_id: bytes) -> bool:
-    """Whether the ID of the job says that the node made it (cluster protocol, section 15.2)."""
-    return node_id[:8] == job_id[2:10]

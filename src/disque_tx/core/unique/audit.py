@@ -23,9 +23,10 @@ from typing import Final
 from mypy_extensions import i64, u8
 
 from disque_tx.core.base.part import Turn
+from disque_tx.core.jobs.job import made_by
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
-from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by
+from disque_tx.core.keys.reservation import Reservations, ends_ms, left
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.unique.existence import Existence, ExistenceAsker, ExistenceQuestion
 from disque_tx.core.unique.keeper import Keeper

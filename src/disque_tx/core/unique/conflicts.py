@@ -21,10 +21,10 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.delivery import Delivery
-from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.job import Job, made_by
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import Reservation
-from disque_tx.core.keys.reservation import Reservations, left, made_by
+from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.existence import Existence, ExistenceAsker, ExistenceQuestion
 from disque_tx.messages import events

@@ -18,8 +18,9 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.jobs.job import made_by
 from disque_tx.core.keys.done import DoneJobs
-from disque_tx.core.keys.reservation import left, made_by
+from disque_tx.core.keys.reservation import left
 from disque_tx.core.state.state import State
 from disque_tx.messages.bustypes import KEY_CHECK, KEY_COPY
 from disque_tx.messages.keys import (

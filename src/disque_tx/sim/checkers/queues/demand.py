@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.core.queues.queues import PAUSE_OUT
 from disque_tx.messages.bustypes import CAN_DEMAND
 from disque_tx.messages.nodes import HANDSHAKE
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import WatchingChecker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
     from disque_tx.core.queues.selector import Selector
     from disque_tx.sim.stage.stage import Stage
 
-_LOOK_US: Final = 250_000
 #: After a fault nothing is promised for so long: nodes notice it, connect, and meet again.
 _CALM_US: Final = 8_000_000
 #: Turns, and the ticks at which links are looked at.
@@ -24,7 +23,7 @@ _TURNS_US: Final = 300_000
 _Pair = tuple[bytes, int, bytes, bytes]
 
 
-class WaitingClientsServed(Checker):
+class WaitingClientsServed(WatchingChecker):
     """A client that waits for a queue, or for all that match, gets a job that is queued at another
     node.
 
@@ -39,22 +38,20 @@ class WaitingClientsServed(Checker):
     that was not taken back is void some time later.
     """
 
+    period_us = 250_000
+
     def __init__(self) -> None:
         self._seen: dict[_Pair, int] = {}
         self._breaches: dict[str, None] = {}
-        self._run: Stage | None = None
 
-    def watch(self, run: Stage) -> None:
-        """Look a few times a second."""
-        self._run = run
-        run.world.at(_LOOK_US, self._look)
+    def concerns(self, run: Stage) -> bool:
+        """It is promised in all of them."""
+        return True
 
-    def _look(self) -> None:
-        run = self._run
-        assert run is not None
+    def look(self, run: Stage) -> None:
+        """See which clients wait for jobs that others have."""
         if run.over:
             return
-        run.world.at(_LOOK_US, self._look)
         pairs = self._pairs(run) if _is_calm(run) else set()
         now_us = run.world.now_us
         self._seen = {pair: self._seen.get(pair, now_us) for pair in pairs}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import Checker, WatchingChecker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import Added
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 #: How long after the end of a job its key may still be taken, while a node is away.
 FREE_US: Final = 10_000_000
-_LOOK_US: Final = 100_000
 #: How long it may take until the keys of a node that leaves, or is back, are where they belong.
 _PASSING_US: Final = 2_000_000
 
@@ -105,26 +104,23 @@ class KeysFreed(Checker):
         ]
 
 
-class OneLivingJobPerKey(Checker):
+class OneLivingJobPerKey(WatchingChecker):
     """With at most one node down at a time, no job is added with the key of one that lives: that
     was accepted, whose life is not over, of which there is no dead letter, and which nobody has
     asked to acknowledge or delete yet. A node that leaves passes its keys on, and counts as down
     here: excused are jobs while whose keys were used two nodes left at once."""
 
+    period_us = 100_000
+
     def __init__(self) -> None:
-        self._run: Stage | None = None
         self.two_away_us: list[int] = []
 
-    def watch(self, run: Stage) -> None:
-        """Look many times a second at how many nodes leave."""
-        self._run = run
-        run.world.at(_LOOK_US, self._look)
+    def concerns(self, run: Stage) -> bool:
+        """Nodes may leave in any run."""
+        return True
 
-    def _look(self) -> None:
-        run = self._run
-        assert run is not None
-        if not run.over:
-            run.world.at(_LOOK_US, self._look)
+    def look(self, run: Stage) -> None:
+        """See how many nodes leave."""
         if sum(1 for _, node in run.nodes() if node.membership.leaving) > 1:
             self.two_away_us.append(run.world.now_us)
 

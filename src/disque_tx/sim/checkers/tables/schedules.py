@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.tables.calendar import Calendar
 from disque_tx.sim.actors.schedules import REPLICATE
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import Checker, WatchingChecker
 from disque_tx.sim.stage.history import ScheduleRecord, WatchedSchedule
 from disque_tx.sim.world.world import EPOCH_US
 
@@ -108,28 +108,25 @@ _KNOWN_US: Final = 2_000_000
 _MADE_US: Final = 1_000_000
 
 
-class OccurrencesOnce(Checker):
+class OccurrencesOnce(WatchingChecker):
     """No job is made at a time at which none is due. In a run without faults every occurrence is
     delivered once, or once for each definition that has it, if one takes the place of another one,
     which the repair of a table does not do; and none is made late, unless too many nodes were
     leaving to make its copies. Excused is one that was due when some nodes did not know yet that
     another one leaves, or stays: two may make it."""
 
+    period_us = _LOOK_US
+
     def __init__(self) -> None:
-        self._run: Stage | None = None
         self._leaving: list[bytes] = []
         self.changed_us: list[int] = []
 
-    def watch(self, run: Stage) -> None:
-        """Look many times a second at which nodes leave."""
-        self._run = run
-        run.world.at(_LOOK_US, self._look)
+    def concerns(self, run: Stage) -> bool:
+        """Nodes may leave in any run."""
+        return True
 
-    def _look(self) -> None:
-        run = self._run
-        assert run is not None
-        if not run.over:
-            run.world.at(_LOOK_US, self._look)
+    def look(self, run: Stage) -> None:
+        """See which nodes leave."""
         leaving = [machine.ip for machine, node in run.nodes() if node.membership.leaving]
         if leaving != self._leaving:
             self._leaving = leaving
