@@ -8,7 +8,7 @@ from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.core.unique.claim import KeyReceiver
 from disque_tx.errors import CommandError
-from disque_tx.messages.bustypes import KEY_ANSWER, KEY_COPY, KEY_RESERVE
+from disque_tx.messages.bustypes import KEY_ANSWER, KEY_CHECK, KEY_COPY, KEY_RESERVE
 from tests.core.bench import MemoryLog, add_request
 from tests.core.unique.keybench import A, B, C, D, KeyCase
 
@@ -241,6 +241,33 @@ class PartitionTests(KeyCase):
             self.cluster.run(5_000)
             counted = [int(node.totals.keys_doubled) for node in self.cluster.up.values()]
             self.assertEqual([0, 0, 1, 0], counted, (first_done, second_done))
+
+    def test_counted_when_they_end_meanwhile(self) -> None:
+        """The same if both jobs end just when the partition does, while nodes ask each other about
+        them."""
+        for ask_again in (False, True):
+            self.setUp()
+            self.cluster.part(A, B)
+            self.cluster.run(100)
+            jobs = [(A, self.add(A, replicate=1, for_s=600)[0])]
+            self.cluster.run(100)
+            jobs.append((C, self.add(C, replicate=1, for_s=600)[0]))
+            for at, _ in jobs:
+                self.begin_get(at)
+            self.cluster.lost = {KEY_CHECK}  # so that no answer comes before they have ended
+            self.cluster.heal()
+            self.cluster.run(200)
+            for at, job_id in jobs:
+                self.cluster.up[at].acknowledge([job_id])
+                self.cluster.up[at].serve()
+            self.cluster.settle()
+            self.cluster.lost = set()
+            if ask_again:
+                self.cluster.part(A, B)
+                self.cluster.heal()
+            self.cluster.run(10_000)
+            counted = [int(node.totals.keys_doubled) for node in self.cluster.up.values()]
+            self.assertEqual([0, 0, 1, 0], counted, ask_again)
 
 
 class _Notes(KeyReceiver):

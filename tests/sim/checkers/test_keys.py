@@ -13,7 +13,7 @@ from disque_tx.sim.checkers.tables.keys import (
 )
 from disque_tx.sim.stage.history import Added, JobRequest, NamedJob, RecordedDelivery, SeenLetter
 from disque_tx.sim.stage.workloads import workload_called
-from tests.sim.checkers.bench import HERE, CheckerCase, S
+from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 KEY = b"key"
 
@@ -89,7 +89,9 @@ class OneJobTests(KeyCase):
         self.assertEqual(1, self.found(OneJobPerKey()))
         node.totals.keys_dropped = 1
         self.assertEqual(0, self.found(OneJobPerKey()))
-        self.take(b"D-3")
+        self.take(b"D-3")  # it was withdrawn, and nobody has got its ID
+        self.assertEqual(0, self.found(OneJobPerKey()))
+        self.answer(b"D-1", b"D-2", b"D-3")
         self.assertEqual(1, self.found(OneJobPerKey()))
         node.totals.keys_doubled = 1
         self.assertEqual(0, self.found(OneJobPerKey()))
@@ -222,6 +224,15 @@ class FreedTests(ReusedKeyCase):
             self.run_.plan.history.clear()
             self.run_.plan.history.append((S, fault, HERE.decode()))
             self.assertEqual(excused, self.found(KeysFreed()), fault)
+
+    def test_acknowledged_there(self) -> None:
+        """What a node does that is cut off, the others cannot know."""
+        self.add(b"1", 10)
+        self.acknowledge(b"1", 20)
+        self.history.named.append(NamedJob(KEY, b"D-1", THERE, 90 * S))
+        self.assertEqual(1, self.found(KeysFreed()))
+        self.run_.plan.history.append((S, "one_cut", HERE.decode()))
+        self.assertEqual(0, self.found(KeysFreed()))
 
 
 class OneLivingTests(ReusedKeyCase):

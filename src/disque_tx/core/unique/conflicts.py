@@ -84,7 +84,12 @@ class Conflicts(ExistenceAsker):
         known = self._by_key.get(entry.key)
         if known is not None:
             if known.job_id == found.job_id and known.entry.job_id == entry.job_id:
-                known.sender = sender
+                if sender != known.sender:
+                    # It has settled the matter for itself: the answers are there by now.
+                    known.sender = sender
+                    known.attempts = max(known.attempts - 1, 0)
+                    self._timers.remove(known)
+                    self._timers.add(known, now_ms)
                 return
             self._forget(known)
         if len(self._by_key) < CONFLICTS_MAX:
@@ -150,6 +155,8 @@ class Conflicts(ExistenceAsker):
             if question.done(entry.job_id):
                 self._existence.done_jobs.add(entry.job_id, now_ms)
                 self._existence.correct(conflict.sender, entry)
+                if entry.keep_ms > now_ms - conflict.since_ms:
+                    self.doubled(found, entry)  # FOR was not over when the other one was added
                 return True
             if not question.lives(found.job_id):
                 self._reservations.check_at(found, now_ms)

@@ -132,10 +132,12 @@ class OccurrencesOnce(WatchingChecker):
             self._leaving = leaving
             self.changed_us.append(run.world.now_us)
 
-    def _in_change(self, time_s: int) -> bool:
+    def _in_change(self, watched: WatchedSchedule, time_s: int) -> bool:
+        """Whether the occurrence may have been made when not all nodes knew who leaves."""
         due_us = time_s * 1_000_000 - EPOCH_US
+        made_us = next((at_us for last_s, at_us in watched.known_us if last_s >= time_s), due_us)
         return any(
-            at_us - _LOOK_US <= due_us + _MADE_US and due_us < at_us + _KNOWN_US
+            due_us - _KNOWN_US < at_us < max(made_us, due_us) + _MADE_US
             for at_us in self.changed_us
         )
 
@@ -150,7 +152,7 @@ class OccurrencesOnce(WatchingChecker):
             for time_s in _times(watched, max(watched.last_s, watched.definition.start_s) + 60):
                 job_id = _id_start(watched, time_s)
                 due[job_id] = max(due[job_id], 1) if watched.repaired else due[job_id] + 1
-                if self._in_change(time_s):
+                if self._in_change(watched, time_s):
                     excused.add(job_id)
         breaches = [
             f"{job_id.decode()} belongs to no occurrence"
