@@ -175,8 +175,7 @@ class Node:
 
     def begin(self, now_ms: i64, wall_us: i64) -> None:
         """A turn begins at this time."""
-        self.turn.now_ms = now_ms
-        self.turn.wall_us = wall_us
+        self.turn.begin(now_ms, wall_us)
         self.membership.wall_ms = wall_us // 1000
         self.membership.unix_ms = self.membership.wall_ms - now_ms
         if self.outbox.events is not None:

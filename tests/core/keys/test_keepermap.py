@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.keys.keepermap import JOIN_MS, SYNC_MS
+from disque_tx.core.keys.joining import JOIN_MS, SYNC_MS
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, NOADDR, PFAIL, NodeEntry
 from tests.core.unique.keybench import A, B, C, KeyCase
 

@@ -121,6 +121,17 @@ class ReturningTests(KeyCase):
                 at = next(node for node in self.members if node != leaver)
                 self.assertEqual((answer[0], 0), self.add(at, key), (leaver, key))
 
+    def test_stood_still(self) -> None:
+        """A node that stood still for some seconds, which no other one has noticed, answers nobody
+        by what it knew before."""
+        first = self.add_all(A, replicate=1, retry_s=300)
+        sleeper = self.cluster.up.pop(C)
+        self.acknowledge(A, first)
+        self.cluster.run(3_000)
+        self.cluster.up[C] = sleeper
+        self.cluster.begin()
+        self.assertEqual({1}, {self.add(C, key)[1] for key in _NAMES})
+
     def test_maker_is_away(self) -> None:
         """A key is free when its job is acknowledged, even while the node that made the job is
         away; when it is back, nobody gets the ID of the job that is done."""

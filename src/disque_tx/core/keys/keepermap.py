@@ -12,10 +12,8 @@
    that there was none.
 5. A node that becomes reachable also gets the jobs that are done since it was last known to be:
    what it knows of their keys is out of date.
-6. Nor does a node answer for keys right after its start, while it knows members that it has not
-   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may keep the keys. The same
-   holds for one that could reach none for a while, for up to :data:`SYNC_MS`; to it, those that
-   only itself suspects did not fail.
+6. Nor does a node answer for keys while members may not be reached yet that keep them (see
+   ``joining``). One that stood still asks all for what concerns it.
 """
 
 from __future__ import annotations
@@ -28,20 +26,16 @@ from disque_tx.core.base.part import Turn
 from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.jobs.job import made_by
 from disque_tx.core.keys.done import DoneJobs
+from disque_tx.core.keys.joining import SYNC_MS, Joining
 from disque_tx.core.keys.owners import Owners, ranking
 from disque_tx.core.keys.reservation import Reservations, left
-from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.messages.bustypes import CAN_KEYS, KEY_COPY
 from disque_tx.messages.keys import ASK, DONE, ENTRIES_MAX, FREE, LAST, KeyMessage
-from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, NOADDR, Link
+from disque_tx.messages.nodes import Link
 from disque_tx.messages.records import KeyEntry
 
-#: How long a node waits for the keys of another one that became reachable.
-SYNC_MS: Final = 2_000
-#: How long a node that has started waits for members that it has not reached.
-JOIN_MS: Final = 5_000
 #: Messages to a node may have been lost for so long before it was found to be unreachable.
 _UNNOTICED_MS: Final = 30_000
 #: How many nodes keep a key.
@@ -60,7 +54,6 @@ class KeeperMap:
         "_asks",
         "_awaited",
         "_done_jobs",
-        "_join_ms",
         "_joining",
         "_leaving",
         "_links",
@@ -72,7 +65,6 @@ class KeeperMap:
         "_peers",
         "_reservations",
         "_slices",
-        "_started_ms",
         "_turn",
         "changes",
         "nodes",
@@ -107,10 +99,7 @@ class KeeperMap:
         self._passing: _Passing | None = None
         # By node that was reachable once, when it was found to be so no more.
         self._lost_ms: dict[bytes, int] = {}
-        # Whether members may not have been reached yet since the start.
-        self._joining: bool = True
-        self._started_ms: i64 = -1
-        self._join_ms: i64 = JOIN_MS
+        self._joining: Joining = Joining(turn, membership)
         # Whether this node was leaving at the last look.
         self._leaving: bool = False
 
@@ -122,8 +111,8 @@ class KeeperMap:
         """Notice nodes that came or went; to be called whenever it matters."""
         now_ms = self._turn.now_ms
         membership = self._membership
-        if self._started_ms < 0:
-            self._started_ms = now_ms
+        joining = self._joining
+        joining.begin()
         if len(membership.nodes) < 2 and not self._links:
             if self.nodes[0] is not membership.myself.id:
                 self.nodes = self._passed = [membership.myself.id]
@@ -135,6 +124,11 @@ class KeeperMap:
                 if link is not None and link.features & CAN_KEYS:
                     links[entry.id] = link
         leaving = membership.leaving
+        if joining.stood_still():
+            joining.begin_again()
+            for node_id in links:
+                self._awaited[node_id] = int(now_ms)
+                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, ASK, []))
         if links == self._links and leaving == self._leaving:
             return
         if self._leaving and not leaving:
@@ -153,11 +147,8 @@ class KeeperMap:
         for node_id in list(self._awaited):
             if node_id not in links:
                 del self._awaited[node_id]
-        if links and not self._links and not self._joining:
-            # It was cut off from all, and knows nothing that has happened since.
-            self._joining = True
-            self._started_ms = now_ms
-            self._join_ms = SYNC_MS
+        if links and not self._links:
+            joining.begin_again()
         self._links = links
         mine = membership.myself.id
         # A leaving node keeps keys only while no other node can.
@@ -201,27 +192,13 @@ class KeeperMap:
     def ready(self) -> bool:
         """Whether this node may answer for keys."""
         now_ms = self._turn.now_ms
-        if self._joining:
-            self._joining = now_ms - self._started_ms < self._join_ms and self._unmet()
-            if self._joining:
-                return False
+        if self._joining.is_under_way():
+            return False
         if self._awaited:
             for since_ms in self._awaited.values():
                 if now_ms - since_ms < SYNC_MS:
                     return False
         return True
-
-    def _unmet(self) -> bool:
-        """Whether there are members that did not fail, of which nothing was heard yet."""
-        for entry in self._membership.nodes.values():
-            suspected = entry.flags & FAIL if self._join_ms == SYNC_MS else failing(entry)
-            if not entry.flags & (MYSELF | HANDSHAKE | NOADDR) and not suspected:
-                link = entry.link
-                if link is None or (
-                    link.features == 0 and entry.pong_received_ms < link.created_ms
-                ):
-                    return True
-        return False
 
     def keepers(self, key: bytes) -> list[bytes]:
         """The keepers of the key, in the order in which they are asked."""
