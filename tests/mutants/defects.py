@@ -43,7 +43,9 @@ from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
+from disque_tx.core.keys.joining import Joining
 from disque_tx.core.keys.keepermap import KeeperMap
+from disque_tx.core.keys.keysbyjob import KeysByJob
 from disque_tx.core.leaving.evacuation import Evacuation
 from disque_tx.core.leaving.giving import Giving
 from disque_tx.core.leaving.moving import Moving
@@ -106,6 +108,10 @@ from tests.mutants.healplants import (
     once,
     one_only,
     started_once,
+)
+from tests.mutants.keyplants import (
+    always_awake,
+    only_here,
 )
 from tests.mutants.leaveplants import (
     delay_at_once,
@@ -765,6 +771,24 @@ MUTANTS: Final = [
         nothing,
         "KeysFreed",
         ("keys-reused-away", "one_away"),
+    ),
+    Mutant(
+        "key-asleep",
+        "a node that stood still answers by the keys that it knew before",
+        Joining,
+        "stood_still",
+        always_awake,
+        "KeysFreed",
+        ("keys-reused-away", "one_away"),
+    ),
+    Mutant(
+        "key-elsewhere",
+        "a key is free when its job is on one other node alone",
+        KeysByJob,
+        "_elsewhere",
+        only_here,
+        "OneLivingJobPerKey",
+        ("keys-reused-parted", ""),
     ),
     Mutant(
         "key-doubled-silently",
