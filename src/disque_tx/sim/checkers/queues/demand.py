@@ -45,7 +45,7 @@ class WaitingClientsServed(WatchingChecker):
         self._breaches: dict[str, None] = {}
 
     def concerns(self, run: Stage) -> bool:
-        """It is promised in all of them."""
+        """Clients may wait in any run."""
         return True
 
     def look(self, run: Stage) -> None:
