@@ -28,11 +28,10 @@ from typing import Any, Final
 from benchmarks.hostile import rows
 from benchmarks.hostile.node import Bench
 from tests.commands.generated import hostile_requests as hostile_commands
-from tests.protocols.http.generated import Hostile, hostile_requests
+from tests.protocols.http.generated import ENDLESS, Hostile, hostile_requests
 
 _AT_ONCE: Final = 10
 _PARTS: Final = ("http", "unread", "commands", "streams")
-_ENDLESS: Final = "GET /api/v1/events"
 #: Pages that are not in the description of the API.
 _PAGES: Final = ("/metrics", "/metrics/detailed", "/console/main.js", "/api/v1/openapi.json")
 #: Commands that wait are given up after so long.
@@ -75,7 +74,7 @@ def by_http(bench: Bench) -> Iterator[Hostile]:
 def measure_http(bench: Bench, only: str) -> None:
     """Each of them: one alone, ten at once, ten with TLS."""
     for one in by_http(bench):
-        if one.what == _ENDLESS or not re.search(only, one.what):
+        if one.what in ENDLESS or not re.search(only, one.what):
             continue
         line = one.data.split(b"\r\n")[0].decode()[:110]
         for count, secure in ((1, False), (_AT_ONCE, False), (_AT_ONCE, True)):

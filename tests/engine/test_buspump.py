@@ -14,8 +14,8 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.buspump import BusPump, MessageDelivery
 from disque_tx.engine.linkend import LinkEnd
-from disque_tx.messages.bus import NOREPLY, Gossip, JobCopy, Sender
-from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK
+from disque_tx.messages.bus import NOREPLY, Gossip, JobCopy, JobsMessage, Sender
+from disque_tx.messages.bustypes import DELJOB, GOTACK, GOTJOB, REPLJOB, SETACK, YOURJOBS
 from disque_tx.messages.nodes import MYSELF
 from disque_tx.messages.records import JOB_ID_LENGTH
 from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, encode
@@ -177,6 +177,26 @@ class BothWaysTests(PumpCase):
         one_by_one = self.played(True, False, plan, (), ())
         for hot in (False, True):
             self.assertEqual(one_by_one, self.played(hot, True, plan, (), cuts))
+
+
+class TogetherTests(PumpCase):
+    """Messages that arrive together, after a connection was cut for a while."""
+
+    def test_done_meanwhile(self) -> None:
+        """A job that B gave, and then found to be done, goes to no client that waits; without the
+        second message it does."""
+        for hot in (False, True):
+            for done, delivered in ((True, 0), (False, 1)):
+                self.opened(hot)
+                job = peer_job(7, (B, ME))
+                client = self.wait(job.queue)
+                given = JobsMessage(YOURJOBS, [job], [3_600])
+                SENDER.sign(given)
+                writer = BusWriter([])
+                if done:
+                    writer.signal(SENDER, SETACK, job.id, 0)
+                self.pump.receive(self.end, encode(given) + writer.take())
+                self.assertEqual(delivered, len(self.replies(client)), (hot, done))
 
 
 class SpeakerTests(PumpCase):

@@ -62,11 +62,13 @@ DUE_PER_TURN: Final = 2_000
 
 
 class Node:
-    """One node. ``random``: a number in [0, 1) per call. ``state``: what its parts share."""
+    """One node. ``random``: a number in [0, 1) per call. ``state``: what its parts share.
+    ``receiving``: more messages follow that arrived together; clients are served after them."""
 
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
         self.state = state = State(membership, random)
         self.turn = state.turn
+        self.receiving: bool = False
         self.membership = membership
         self.random = random
         self.outbox = state.outbox
@@ -190,23 +192,22 @@ class Node:
                 self.receive(link, one)
             return
         self._inbox.receive(link, message)
-        self.serve()
+        if not self.receiving:
+            self.serve()
 
     def sender_of(self, link: Link) -> NodeEntry | None:
         """See :meth:`Inbox.sender_of`."""
         return self._inbox.sender_of(link)
 
     def receive_signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> None:
-        """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it."""
+        """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it; serve clients later."""
         self._inbox.signal(sender, kind, job_id, aux)
-        self.serve()
 
     def receive_copy(
         self, sender: NodeEntry, link: Link, record: JobRecord, life_s: i64, mflags: i64
     ) -> None:
-        """Take REPLJOB of a node that may send it."""
+        """Take REPLJOB of a node that may send it; serve clients later."""
         self._inbox.copy(sender, link, record, life_s, mflags)
-        self.serve()
 
     # -- adding ------------------------------------------------------------------------------
 

@@ -105,6 +105,8 @@ class BusPump:
         if link is None:
             return
         parser = end.parser
+        # What is taken back by a message behind the one that gave it is given to no client.
+        self._node.receiving = True
         try:
             parser.feed(data)
             self._execute(end, link, parser)
@@ -112,6 +114,8 @@ class BusPump:
             end.connection.drop(str(error))
         except Exception as fault:  # a name of its own: compiled, a name has one type
             end.connection.faulty(fault)
+        self._node.receiving = False
+        self._node.serve()
         membership = self._membership
         membership.messages_received += parser.received
         membership.messages_ignored += parser.ignored

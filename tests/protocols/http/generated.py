@@ -13,6 +13,8 @@ import attrs
 _PATTERN = "*a"
 #: An ID of a job that nobody has.
 _JOB = "D-00000000-" + "0" * 24 + "-0000"
+#: Answers that stay open.
+ENDLESS = frozenset(("GET /api/v1/events", "GET /api/v1/nodes/events"))
 
 
 @attrs.frozen

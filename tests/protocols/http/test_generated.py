@@ -8,15 +8,13 @@ from twisted.internet.testing import StringTransport
 from disque_tx.protocols.http.server.exchange import NAME_BYTES
 from disque_tx.protocols.http.server.slices import SLICE_BYTES
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
-from tests.protocols.http.generated import Hostile, hostile_requests
+from tests.protocols.http.generated import ENDLESS, Hostile, hostile_requests
 from tests.protocols.http.httpbench import parsed, request, whole
 
 #: Bytes of an answer, and of what is written of it in one turn.
 _ANSWER_MAX = 16 << 20
 _TURN_MAX = 16 * SLICE_BYTES
 _STEPS_MAX = 100_000
-#: Answers that stay open.
-_ENDLESS = frozenset(("GET /api/v1/events", "GET /api/v1/nodes/events"))
 
 
 class GeneratedTests(SlicedCase):
@@ -49,7 +47,7 @@ class GeneratedTests(SlicedCase):
         """No answer is longer than a bound, none is written at once, each is one that the
         description names, and others are served meanwhile."""
         for one in hostile_requests(self.document, "large"):
-            if one.what in _ENDLESS:
+            if one.what in ENDLESS:
                 continue
             channel, transport = self.connect()
             channel.dataReceived(one.data)
