@@ -189,6 +189,7 @@ class TogetherTests(PumpCase):
             for done, delivered in ((True, 0), (False, 1)):
                 self.opened(hot)
                 job = peer_job(7, (B, ME))
+                job.queue = b"other"
                 client = self.wait(job.queue)
                 given = JobsMessage(YOURJOBS, [job], [3_600])
                 SENDER.sign(given)
