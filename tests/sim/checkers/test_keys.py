@@ -256,6 +256,19 @@ class OneLivingTests(ReusedKeyCase):
         checker.two_away_us = [20 * S]
         self.assertEqual(0, self.found(checker))
 
+    def test_one_leaves_and_one_is_down(self) -> None:
+        """That is two at once, too."""
+        checker = OneLivingJobPerKey()
+        for machine in self.run_.machines:
+            machine.start()
+        nodes = [node for _, node in self.run_.nodes()]
+        nodes[0].membership.set_leaving(True)
+        checker.look(self.run_)
+        self.assertEqual([], checker.two_away_us)
+        self.run_.machines[1].kill()
+        checker.look(self.run_)
+        self.assertEqual([self.run_.world.now_us], checker.two_away_us)
+
     def test_ended(self) -> None:
         """A job whose life is over, that a client deleted, or of which there is a dead letter does
         not live."""

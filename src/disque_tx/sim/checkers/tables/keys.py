@@ -111,7 +111,7 @@ class OneLivingJobPerKey(WatchingChecker):
     """With at most one node down at a time, no job is added with the key of one that lives: that
     was accepted, whose life is not over, of which there is no dead letter, and which nobody has
     asked to acknowledge or delete yet. A node that leaves passes its keys on, and counts as down
-    here: excused are jobs while whose keys were used two nodes left at once."""
+    here: excused are jobs while whose keys were used two nodes left, or were down, at once."""
 
     period_us = 100_000
 
@@ -123,8 +123,9 @@ class OneLivingJobPerKey(WatchingChecker):
         return True
 
     def look(self, run: Stage) -> None:
-        """See how many nodes leave."""
-        if sum(1 for _, node in run.nodes() if node.membership.leaving) > 1:
+        """See how many nodes leave, or are down."""
+        up = [node for _, node in run.nodes() if not node.membership.leaving]
+        if len(up) + 1 < len(run.machines):
             self.two_away_us.append(run.world.now_us)
 
     def _is_excused(self, since_us: int, until_us: int) -> bool:
