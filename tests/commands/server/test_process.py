@@ -17,6 +17,12 @@ class ConfigTests(DeskCase):
         self.assertEqual(expected, self.call(config, b"CONFIG", b"get", b"*"))
         self.assertEqual({}, self.call(config, b"CONFIG", b"GET", b"nosuch"))
 
+    def test_long_pattern(self) -> None:
+        """A pattern that takes long to be taken apart is refused: a reader may send it."""
+        self.assertEqual({}, self.call(config, b"CONFIG", b"GET", b"*a" * 128))
+        line = b"ERR CONFIG GET pattern longer than 256 bytes"
+        self.assert_refused(line, config, b"CONFIG", b"GET", b"*a" * 129)
+
     def test_set(self) -> None:
         """A value that was set can be read."""
         self.assertEqual(OK, self.call(config, b"CONFIG", b"SET", b"MaxMemory", b"10mb"))

@@ -10,6 +10,7 @@ from typing import Final
 from disque_tx.commands.base.arguments import quoted, required_integer
 from disque_tx.commands.base.context import ANY, Server, Subcommand, run_subcommand
 from disque_tx.commands.base.readonly import shown_to_readers
+from disque_tx.core.base.bounds import check_glob
 from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError
@@ -27,6 +28,7 @@ def config(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _get(server: Server, client: Client, argv: list[bytes]) -> None:
+    check_glob("CONFIG GET pattern", argv[2])
     parameters = server.control.config_get(argv[2])
     client.replies.mapping(len(parameters))
     for name, value in parameters:
