@@ -69,6 +69,13 @@ class ArrivalTests(PeerCase):
             (job.nacks, job.deliveries, job.state, job.ctime, job.repl),
         )
 
+    def test_regained(self) -> None:
+        """A job that this node made itself, as its ID says, was lost here: so may its key be."""
+        self.assertFalse(self.arrived(peer_job(1, (B, C))).regained)
+        mine = peer_job(2, (B, ME))
+        mine.id = b"D-" + ME[:8] + mine.id[10:]
+        self.assertTrue(self.arrived(mine).regained)
+
     def test_shared(self) -> None:
         """Lists of holders and queue names are shared between jobs; unknown nodes stay in the
         list."""
