@@ -85,12 +85,7 @@ class Unblocking(Part):
 
     def _awaited(self, client: Client) -> list[Job]:
         """The jobs for whose copies the client waits, in the order of its requests."""
-        jobs: list[Job] = []
-        for job_id in client.awaited_jobs():
-            wait = self._waiters.copies.get(job_id)
-            if wait is not None and wait.client is client:
-                jobs.append(wait.job)
-        return jobs
+        return [wait.job for wait in self._waiters.awaited(client)]
 
     def _overdue(self, client: Client) -> list[Job]:
         """The jobs of the client whose copies were to be made by now. Its time-out is over;
@@ -100,12 +95,11 @@ class Unblocking(Part):
             return self._awaited(client)
         late: list[Job] = []
         line.due_ms = 0
-        for job in self._awaited(client):
-            due_ms = self._waiters.copies[job.id].due_ms
-            if 0 < due_ms <= self._turn.now_ms:
-                late.append(job)
+        for wait in self._waiters.awaited(client):
+            if 0 < wait.due_ms <= self._turn.now_ms:
+                late.append(wait.job)
             else:
-                self._waiters.reschedule(client, line, due_ms)
+                self._waiters.reschedule(client, line, wait.due_ms)
         return late
 
     def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:

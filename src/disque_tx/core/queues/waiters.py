@@ -117,13 +117,16 @@ class Waiters(JobObserver):
         if due_ms > 0:
             self.timeouts.add(client, due_ms)
 
+    def awaited(self, client: Client) -> list[CopiesWait]:
+        """The copies that the client waits for, in the order of its requests."""
+        waits = [self.copies[job] for job in client.awaited_jobs() if job in self.copies]
+        return [wait for wait in waits if wait.client is client]
+
     def begin_line(self, client: Client) -> AnswerLine:
         """A client that waits for a key or copies adds another job: its answers stand in a line."""
-        job_id = client.blocked_job
-        line = AnswerLine(job_id, self._turn.now_ms, 0)
-        wait = self.copies.get(job_id)
-        if wait is not None and wait.client is client:
-            line = AnswerLine(job_id, wait.created_ms, wait.due_ms)
+        line = AnswerLine(client.blocked_job, self._turn.now_ms, 0)
+        for wait in self.awaited(client):
+            line = AnswerLine(client.blocked_job, wait.created_ms, wait.due_ms)
         client.line = line
         client.blocked_job = b""
         return line
@@ -245,10 +248,8 @@ class Waiters(JobObserver):
         if client.blocked == NOT_BLOCKED:
             return
         if client.blocked == BLOCKED_ADDJOB:
-            for job_id in client.awaited_jobs():
-                wait = self.copies.get(job_id)
-                if wait is not None and wait.client is client:
-                    del self.copies[job_id]
+            for wait in self.awaited(client):
+                del self.copies[wait.job.id]
             client.blocked_job = b""
             client.line = None
         elif client.blocked == BLOCKED_WAITJOB:
