@@ -162,7 +162,9 @@ class JobSignal(Message):
 
     ``aux``: ENQUEUE: delay in seconds; SETACK: how many nodes the sender knows to hold the job, 0
     for a dummy acknowledgement, perhaps with ``ONLY_US``; GOTACK: 1 when the sender knows the job,
-    or ``FORGOTTEN``; QUEUED: ``BY_RETRY`` when its RETRY was over (originals send and see 0).
+    or ``FORGOTTEN``; QUEUED: ``BY_RETRY`` when its RETRY was over; WILLQUEUE and WORKING: how many
+    nodes the sender knows to hold the job, 0 if that is not said. Of the last two lines originals
+    send and see 0.
     """
 
     __slots__ = ("aux", "job_id")

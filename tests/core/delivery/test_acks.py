@@ -139,6 +139,33 @@ class HolderTests(AckCase):
         self.pass_slowly(1_200_000)
         self.assert_nothing_left()
 
+    def test_leaving(self) -> None:
+        """A node that leaves asks again every eight seconds, and without naming holders: a holder
+        that waits for a lost one, of which this node does not know, confirms then."""
+        job = self.copy(B, ME)
+        self.leave()
+        self.node.acknowledge([job.id])
+        self.assertEqual([(SETACK, 2)], self.signals(B))
+        for pause_ms in (1_000, 4_000, 8_000, 8_000):
+            self.pass_ms(pause_ms - 100)
+            self.assertEqual([], self.signals(B))
+            self.pass_ms(100)
+            self.assertEqual([(SETACK, 0)], self.signals(B))
+        self.receive_signal(B, GOTACK, job.id, 1)
+        self.assert_nothing_left()
+
+    def test_leaving_later(self) -> None:
+        """So it does about jobs whose next attempt would be minutes away when it starts to
+        leave, and does not send the same again and again."""
+        job = self.copy(B, ME)
+        self.node.acknowledge([job.id])
+        self.pass_slowly(100_000)
+        self.leave()
+        self.clear_sent()
+        for _ in range(3):
+            self.assertFalse(self.node.acks.give_up(job, lambda node: False))
+        self.assertEqual([(SETACK, 0)], self.signals(B))
+
     def test_confirmed_by_everybody_but_one(self) -> None:
         """Sets are compared, not sizes: a confirmation from a node that is no holder does not
         count."""

@@ -223,6 +223,25 @@ class WorkingTests(HolderCase):
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
+    def test_forwarded(self) -> None:
+        """A node that gave the job to a third one forwards WORKING, and WILLQUEUE, to it: the
+        sender does not know of that holder, which would deliver the job meanwhile."""
+        job = self.copy()
+        for kind in (WORKING, WILLQUEUE):
+            self.receive_signal(B, kind, job.id, 2)
+            self.assertEqual([], self.sent_to(B))
+            forwarded = self.sent_signal(C)
+            self.assertEqual((kind, job.id, 0), (forwarded.type, forwarded.job_id, forwarded.aux))
+
+    def test_not_forwarded(self) -> None:
+        """Nothing is forwarded if the sender knows as many holders, or does not say how many it
+        knows, as the original, and as a node that forwards the message itself."""
+        job = self.copy()
+        for known in (0, 3, 4):
+            for kind in (WORKING, WILLQUEUE):
+                self.receive_signal(B, kind, job.id, known)
+        self.assertEqual([], self.sent_to(C))
+
     def test_sent_to_an_unlisted_holder(self) -> None:
         """A node that got the job from another holder and then queues it is notified as well:
         otherwise it would deliver the job while this node's client works on it."""

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.messages.bus import JobSignal, QueueSignal
-from disque_tx.messages.bustypes import DELJOB, ENQUEUE, PAUSE
+from disque_tx.messages.bustypes import CAN_TABLES, DELJOB, ENQUEUE, PAUSE, WORKING
 from disque_tx.messages.nodes import HANDSHAKE, LEAVING, MYSELF
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, make_job
@@ -43,8 +43,18 @@ class PeersTests(PeerCase):
         list."""
         job = make_job(1)
         job.nodes = (ME, C, D)
-        self.node.peers.send_to_holders(job, JobSignal(DELJOB, job.id))
-        self.assertEqual(([], ["DELJOB"]), (self.sent_names(B), self.sent_names(C)))
+        self.node.peers.notify_holders(job, WORKING)
+        self.assertEqual(([], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
+
+    def test_known_holders(self) -> None:
+        """Nodes of ours learn how many holders are known here; the original gets what it sends."""
+        job = make_job(1)
+        job.nodes = (ME, B, C, D)
+        link = self.node.membership.nodes[C].link
+        assert link is not None
+        link.features = CAN_TABLES
+        self.node.peers.notify_holders(job, WORKING)
+        self.assertEqual((0, 4), (self.sent_signal(B).aux, self.sent_signal(C).aux))
 
     def test_everybody(self) -> None:
         """A broadcast goes to every node with a link, except handshakes."""

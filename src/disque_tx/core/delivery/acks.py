@@ -19,6 +19,8 @@
    a key (see ``keys``).
 9. A node to which this one just gave the job is notified in any case (see ``handovers``).
 10. Two holders of which one gave the job to the other need less (see ``settling``).
+11. A node that leaves does not wait for holders that wait for others. From its second attempt on it
+    names no holders: then everybody confirms. And it asks again within seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from mypy_extensions import i64, u8
 
 from disque_tx.core.delivery.delivery import Delivery, worked_ms
 from disque_tx.core.delivery.settling import Settling
-from disque_tx.core.jobs.job import Job, life_minutes, may_repeat
+from disque_tx.core.jobs.job import Job, life_minutes, made_by, may_repeat
 from disque_tx.core.queues.endings import ACKNOWLEDGED, MOVED
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
@@ -41,6 +43,7 @@ from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL
 
 _FIRST_MS: Final = 1_000
 _LONGEST_MS: Final = 180_000
+_LEAVING_MS: Final = 8_000
 _JITTER_MS: Final = 500
 _ATTEMPTS_MAX: Final = 10
 
@@ -170,7 +173,8 @@ class Acks:
 
     def _schedule(self, job: Job) -> None:
         """When to send SETACK again."""
-        pause_ms = min(_FIRST_MS * (i64(1) << i64(job.gc_retry)), _LONGEST_MS)
+        longest_ms = _LEAVING_MS if self._membership.leaving else _LONGEST_MS
+        pause_ms = min(_FIRST_MS * (i64(1) << i64(job.gc_retry)), longest_ms)
         jitter_ms = int(self._random() * _JITTER_MS) - _JITTER_MS // 2
         job.qtime_ms = self._turn.now_ms + pause_ms + jitter_ms
         self._jobs.reschedule(job)
@@ -197,7 +201,7 @@ class Acks:
         job_id = job.id
         known = self._known_holders(job)
         for node in missing:
-            if _made(node, job) and not self._peers.reaches(node):
+            if made_by(node, job.id) and not self._peers.reaches(node):
                 self._keys_by_job.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
@@ -211,11 +215,13 @@ class Acks:
         """Whether it may be an original that made the job and, since a restart, knows of no other
         holder. The original would crash if it confirmed, and then waited for us (section 19)."""
         entry = self._peers.entry(node)
-        return entry is not None and not entry.numbers and _made(node, job)
+        return entry is not None and not entry.numbers and made_by(node, job.id)
 
     def _known_holders(self, job: Job) -> i64:
         """0 when it is for others to finish this: no original may wait for us (section 19)."""
-        return len(job.nodes) if self._holds(job) else 0
+        if not self._holds(job) or (job.gc_retry > 1 and self._membership.leaving):
+            return 0
+        return len(job.nodes)
 
     def _holds(self, job: Job) -> bool:
         return self._membership.myself.id in job.nodes
@@ -241,11 +247,12 @@ class Acks:
         return found
 
     def give_up(self, job: Job, lost: Callable[[bytes], bool]) -> bool:
-        """Forget an acknowledgement that only lost nodes did not confirm; ``False`` if others did
-        not, either."""
-        for node in self._missing(job):
-            if not lost(node):
-                return False
+        """On a node that leaves: forget an acknowledgement that only lost nodes did not confirm;
+        ``False`` if others did not, either."""
+        if not all(lost(node) for node in self._missing(job)):
+            if job.qtime_ms > self._turn.now_ms + _LEAVING_MS + _JITTER_MS:
+                self.awake(job)
+            return False
         self._peers.signal_holders(job, DELJOB, 0)
         self._delivery.remove(job)
         return True
@@ -256,10 +263,10 @@ class Acks:
         if job.repl < 2:
             return b""
         for node in job.nodes:  # it is the first of them, unless it keeps no copy
-            if _made(node, job):
+            if made_by(node, job.id):
                 return b""
         for entry in self._membership.nodes.values():
-            if _made(entry.id, job) and not entry.flags & HANDSHAKE:
+            if made_by(entry.id, job.id) and not entry.flags & HANDSHAKE:
                 return b"" if entry is self._membership.myself else entry.id
         return b""
 
@@ -274,7 +281,7 @@ class Acks:
             if job is not None and self._settling.requested(sender, job, job_id):
                 return
         if job is None:
-            if job_id[2:10] == self._membership.myself.id[:8]:
+            if made_by(self._membership.myself.id, job_id):
                 # This node made it, and has forgotten it: no end of the job has freed its key.
                 self._keys_by_job.unconfirmed(job_id)
             self._answer(sender, job_id, False)
@@ -329,7 +336,7 @@ class Acks:
         """DELJOB: the sender forgets the job, and so does this node, but not before all
         confirmations that it collects itself are there (section 7.11)."""
         job = self._jobs.get(job_id)
-        if job is None or (job.promised and job.state != ACKED and _made(sender.id, job)):
+        if job is None or (job.promised and job.state != ACKED and made_by(sender.id, job_id)):
             return
         if job.state == ACKED and (job.gc_retry > 0 or job.confirmed is not None):
             self._note_confirmed(job, sender.id)
@@ -339,9 +346,3 @@ class Acks:
         if job.held:
             self._endings.will_end(job, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)
-
-
-def _made(node: bytes, job: Job) -> bool:
-    """Whether the job's ID says that the node made it (section 15.2)."""
-    data = job.data
-    return all(node[place] == data[2 + place] for place in range(8))

@@ -71,7 +71,7 @@ class RetryBackoff:
     def _remind(self, job: Job) -> None:
         job.moved_ms = self._turn.now_ms
         if job.retry_s > 0:
-            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
+            self._peers.notify_holders(job, bustypes.WORKING)
 
     def awake(self, job: Job) -> None:
         """Before its due time, the other holders have to be notified again."""

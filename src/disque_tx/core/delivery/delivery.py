@@ -279,7 +279,7 @@ class Delivery:
         policy = self._policies.of(job.queue)
         if policy is not None and policy.retry_from_delivery and job.retry_s > 0:
             self.postpone(job)
-            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
+            self._peers.notify_holders(job, bustypes.WORKING)
 
     def remove(self, job: Job) -> None:
         """Forget a job, wherever it is; a client that waits for its copies gets an error."""
@@ -329,7 +329,7 @@ class Delivery:
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= self._turn.now_ms:
             job.flags &= ~BCAST_WILLQUEUE
             if job.state == ACTIVE:
-                self._peers.send_to_holders(job, JobSignal(bustypes.WILLQUEUE, job.id))
+                self._peers.notify_holders(job, bustypes.WILLQUEUE)
 
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1

@@ -10,6 +10,8 @@
 6. When RETRY is over at two holders in the same moment, both queue the job and count it. It is one
    delivery more: a holder whose own RETRY has just begun again does not count the other's.
 7. About an acknowledged job the answer is always that it is acknowledged.
+8. A node that gave the job to a third one, of which the sender does not know, forwards WILLQUEUE
+   and WORKING to it: those carry how many holders the sender knows.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, LOADED, NOWHERE, Job
 from disque_tx.core.state.state import State
 from disque_tx.messages import bustypes, events
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, JobSignal
-from disque_tx.messages.bustypes import ENQUEUE, WILLQUEUE
+from disque_tx.messages.bustypes import ENQUEUE, WILLQUEUE, WORKING
 from disque_tx.messages.nodes import NodeEntry
 from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
 
@@ -63,6 +65,7 @@ class Holders:
     def __init__(self, state: State, delivery: Delivery, backoff: RetryBackoff, acks: Acks) -> None:
         self._turn = state.turn
         self._jobs = state.jobs
+        self._peers = state.peers
         self._delivery = delivery
         self._backoff = backoff
         self.acks = acks
@@ -81,9 +84,19 @@ class Holders:
         elif job.state == ACKED:
             self.acks.send_setack(job, sender.id)
         elif message.type == WILLQUEUE:
+            self._forward(job, sender.id, message)
             self._asked(job, sender.id)
         else:
+            if message.type == WORKING:
+                self._forward(job, sender.id, message)
             self._postponed(job, sender.id, message)
+
+    def _forward(self, job: Job, sender: bytes, message: JobSignal) -> None:
+        """Let the holders that the sender may not know have the message, too."""
+        if 0 < message.aux < len(job.nodes):
+            for node in job.nodes:
+                if node != sender and node != self._membership.myself.id:
+                    self._peers.send(node, JobSignal(message.type, job.id))  # goes no further
 
     def _postponed(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """QUEUED, WORKING."""

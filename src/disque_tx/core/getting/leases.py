@@ -21,7 +21,6 @@ from disque_tx.core.nodes.duplicateids import identity_conflict_error
 from disque_tx.core.queues.queues import PAUSE_OUT, Queue
 from disque_tx.core.state.state import State
 from disque_tx.messages import bustypes, events
-from disque_tx.messages.bus import JobSignal
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED
 
 #: As good as never: a hundred years, in milliseconds.
@@ -127,7 +126,7 @@ class ListenerLeases:
         job.qtime_ms = self._turn.now_ms + job.retry_s * 1000
         if len(job.nodes) > 1:
             job.flags |= BCAST_WILLQUEUE
-            self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
+            self._peers.notify_holders(job, bustypes.WORKING)
         else:
             job.flags &= ~BCAST_WILLQUEUE
         self._jobs.reschedule(job)

@@ -17,7 +17,7 @@ from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.duplicateids import DUPLICATE_ID
 from disque_tx.core.nodes.failure import failing
 from disque_tx.core.nodes.membership import Membership
-from disque_tx.messages.bus import Gossip, JobCopy, Message, NodeForgotten, Sender
+from disque_tx.messages.bus import Gossip, JobCopy, JobSignal, Message, NodeForgotten, Sender
 from disque_tx.messages.bustypes import CAN_NAME
 from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.nodes import HANDSHAKE, Link, NodeEntry
@@ -141,12 +141,14 @@ class Peers:
         self.answer(link, message)
         return True
 
-    def send_to_holders(self, job: Job, message: Message) -> None:
-        """Send a message to all other nodes that may hold a copy of the job."""
+    def notify_holders(self, job: Job, kind: i64) -> None:
+        """Send WILLQUEUE or WORKING to all other nodes that may hold a copy of the job, and how
+        many are known here, so that who knows more of them forwards it. Originals see 0."""
         mine = self._membership.myself.id
         for node_id in job.nodes:
             if node_id != mine:
-                self.send(node_id, message)
+                known = len(job.nodes) if self.is_ours(node_id) else 0
+                self.send(node_id, JobSignal(kind, job.id, known))
 
     def tell_forgotten(self, entry: NodeEntry, node_id: bytes) -> None:
         """Let a node of ours know that a node that failed for long is forgotten."""

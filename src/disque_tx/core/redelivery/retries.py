@@ -22,7 +22,7 @@ from disque_tx.core.redelivery.replacements import Replacements
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import bustypes, events
-from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, JobSignal
+from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS
 from disque_tx.messages.records import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL
 
 #: A NACK without DELAY: the policy decides.
@@ -227,5 +227,5 @@ class Retries:
             if job.state == QUEUED:
                 self._delivery.dequeue(job)
             self._delivery.postpone(job)
-        self._peers.send_to_holders(job, JobSignal(bustypes.WORKING, job.id))
+        self._peers.notify_holders(job, bustypes.WORKING)
         return job.retry_s
