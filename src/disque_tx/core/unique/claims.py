@@ -36,7 +36,7 @@ from disque_tx.core.state.state import State
 from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
 from disque_tx.errors import CommandError
-from disque_tx.messages.bustypes import KEY_COPY, KEY_RESERVE
+from disque_tx.messages.bustypes import KEY_RESERVE
 from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
 from disque_tx.messages.records import WAIT_REPL
 
@@ -208,7 +208,7 @@ class Claims(CopiesWatcher):
         entry = claim.entry(FREE)
         for node_id in nodes:
             if node_id != mine:
-                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
+                self._keeper.copies.add(node_id, 0, entry)
         claim.granted = []
         claim.asked = b""
 
@@ -264,7 +264,7 @@ class Claims(CopiesWatcher):
         entry = left(found, self._turn.now_ms)
         for node_id in nodes:
             if node_id != mine:
-                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
+                self._keeper.copies.add(node_id, 0, entry)
 
     # -- the end -----------------------------------------------------------------------------
 

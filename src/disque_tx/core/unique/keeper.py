@@ -22,6 +22,7 @@ from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.conflicts import Conflicts, comes_first
 from disque_tx.core.unique.existence import Existence
+from disque_tx.core.unique.keycopies import KeyCopies
 from disque_tx.messages.bustypes import KEY_COPY
 from disque_tx.messages.keys import (
     BUSY,
@@ -42,11 +43,13 @@ _PASSED_MS: Final = 1_000
 
 
 class Keeper:
-    """Keeps keys for all nodes. ``existence``: asks other nodes whether jobs exist."""
+    """Keeps keys for all nodes. ``existence``: asks other nodes whether jobs exist. ``copies``:
+    sends what they shall know of keys."""
 
     def __init__(self, state: State, existence: Existence, conflicts: Conflicts) -> None:
         self._turn = state.turn
         self.conflicts: Conflicts = conflicts
+        self.copies: KeyCopies = KeyCopies(state.peers)
         self._membership = state.membership
         self._peers = state.peers
         self.existence: Existence = existence
@@ -162,7 +165,7 @@ class Keeper:
         first = comes_first(found, entry)
         self.conflicts.doubled(found, entry)
         if first or found.state != ENDED:
-            self._peers.send(sender, KeyMessage(KEY_COPY, 0, 0, [left(found, now_ms)]))
+            self.copies.add(sender, 0, left(found, now_ms))
         else:
             self._reservations.drop(found)
             self._reservations.store(entry, now_ms)
@@ -193,7 +196,7 @@ class Keeper:
             entry.state = FREE
         status: i64 = DONE if self.existence.done_jobs.has(found.job_id) else 0
         for node_id in self._view.notified(found.key):
-            self._peers.send(node_id, KeyMessage(KEY_COPY, 0, status, [entry]))
+            self.copies.add(node_id, status, entry)
 
     def announce(self, job_ids: list[bytes]) -> None:
         """Let all nodes know that these jobs are done, whose makers cannot be reached to free their

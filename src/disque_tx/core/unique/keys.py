@@ -148,11 +148,18 @@ class Keys(Part):
 
     def process_ended(self) -> None:
         """Go on with jobs that have their copies, and keys whose jobs have ended."""
-        now_ms = self._turn.now_ms
+        copies = self._keeper.copies
         if self._waiters.settled:
+            copies.gather()
             self._waiters.notify_watchers()
-        if not self._keys_by_job.ended:
-            return
+            copies.send()
+        if self._keys_by_job.ended:
+            copies.gather()
+            self._process_ended()
+            copies.send()
+
+    def _process_ended(self) -> None:
+        now_ms = self._turn.now_ms
         ended, self._keys_by_job.ended = self._keys_by_job.ended, []
         announced: list[bytes] = []
         for job_id, certainty in ended:
