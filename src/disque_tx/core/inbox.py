@@ -105,6 +105,7 @@ class Inbox:
         self._supplying = supplying
         self._healing = healing
         self._repairs = healing.repairs
+        self._unconfirmed = state.unconfirmed
         self._evacuation = evacuation
         self._pausing = state.pausing
         #: Those of nodes in the table; PING, PONG and MEET may come from strangers.
@@ -237,7 +238,7 @@ class Inbox:
         message."""
         if kind == GOTJOB:
             self._replication.confirmed(sender, job_id)
-            if self._repairs.by_job or self._repairs.silent:
+            if self._repairs.by_job or self._unconfirmed.nodes:
                 self._healing.confirmed(sender, job_id)
             if self._evacuation.active:
                 self._evacuation.confirmations.confirmed(sender, job_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.healing.healing import NO_ANSWER
-from disque_tx.core.jobs.job import PRIORITY
+from disque_tx.core.jobs.job import PRIORITY, Job
 from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.messages.bustypes import DELJOB, HOLDERS, REPLJOB
 from disque_tx.messages.nodes import FAIL
@@ -446,9 +446,37 @@ class UnconfirmedTests(HealCase):
         self.flow.nodes[0].acknowledge([job_id])
         self.flow.settle()
         self.assertIsNone(self.flow.nodes[0].jobs.get(job_id))
+        self.late_copy(record)
+        self.assertEqual([], self.holders(job_id))
+
+    def test_forgotten_here(self) -> None:
+        """DELJOB makes one node forget a job, which lives on elsewhere: the late copy is none of a
+        job that is done, and does not end the others."""
+        job_id = self.begin(1)
+        self.pass_ms(10_000)
+        record = self.job(0, job_id)
+        other = self.other_holder(0, job_id)
+        self.flow.nodes[0].acks.delete([job_id])
+        self.late_copy(record)
+        self.assertEqual(sorted([1, other]), self.holders(job_id))
+
+    def test_given_away(self) -> None:
+        """Nor does it when this node left empty, and others hold the job. (Seed 14001133.)"""
+        job_id = self.begin(1)
+        self.pass_ms(10_000)
+        record = self.job(0, job_id)
+        self.announce_leaving(0)
+        self.flow.nodes[0].evacuation.begin()
+        self.pass_ms(20_000)
+        self.assertIsNone(self.flow.nodes[0].jobs.get(job_id))
+        self.late_copy(record)
+        self.assertIn(1, self.holders(job_id))
+        self.assertLess(1, len(self.holders(job_id)))
+
+    def late_copy(self, record: Job) -> None:
+        """The node that was asked first has the copy now, and confirms it."""
         self.flow.nodes[1].replication.keep(self.flow.entry(1, 0), record, 3_600, 0)
         self.flow.settle()
-        self.assertEqual([], self.holders(job_id))
 
 
 class HostTests(HealCase):

@@ -65,6 +65,7 @@ class Acks:
         self._handovers = state.handovers
         self._endings = state.endings
         self._keys_by_job = state.keys_by_job
+        self._unconfirmed = state.unconfirmed
         self._settling = Settling(state, delivery)
 
     # -- commands ----------------------------------------------------------------------------
@@ -114,6 +115,7 @@ class Acks:
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is not None:
+                self._unconfirmed.left(job_id)
                 self._deleted(job, events.BY_COMMAND)
                 count += 1
         return count

@@ -5,13 +5,13 @@
 2. What the job's record does not hold follows it: the rest of its DELAY, its priority.
 3. A node that does not confirm within a second is replaced by another. It may be late, so it stays
    in the list until the repair ends, and is asked again if its connection was replaced meanwhile;
-   after that, a late confirmation brings it back, or ends its copy if the job is done by then.
+   after that, a late confirmation brings it back, or ends its copy if the job is done by then (see
+   ``unconfirmed``).
 4. The same holds for nodes that were asked when the job was added, and did not confirm in time.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -36,8 +36,6 @@ _CONFIRM_MS: Final = 1_000
 #: How often that is repeated.
 _ATTEMPTS_MAX: Final = 5
 _TIMEOUTS_PER_TURN: Final = 1_000
-#: Nodes that did not confirm, by job: how many are remembered.
-_SILENT_MAX: Final = 10_000
 
 
 class Repair(Keyed):
@@ -57,12 +55,12 @@ class Repair(Keyed):
 
 
 class Repairs:
-    """``by_job``: those under way, by job ID. ``silent``: nodes that did not confirm, by job ID."""
+    """``by_job``: those under way, by job ID."""
 
     def __init__(self, state: State, arrivals: Arrivals, placement: Placement) -> None:
         self.by_job: dict[bytes, Repair] = {}
         self._timeouts: Schedule[Repair] = Schedule()
-        self.silent: OrderedDict[bytes, set[bytes]] = OrderedDict()
+        self._unconfirmed = state.unconfirmed
         self._turn = state.turn
         self._jobs = state.jobs
         self._outbox = state.outbox
@@ -80,7 +78,7 @@ class Repairs:
         """All jobs are gone."""
         self.by_job.clear()
         self._timeouts.clear()
-        self.silent.clear()
+        self._unconfirmed.nodes.clear()
 
     # -- making copies -----------------------------------------------------------------------
 
@@ -179,7 +177,7 @@ class Repairs:
         """GOTJOB: whether that ends a repair."""
         repair = self.by_job.get(job_id)
         if repair is None or sender.id not in repair.asked:
-            if self.silent:
+            if self._unconfirmed.arrived(job_id, sender.id):
                 self._late(sender, job_id)
             return False
         del repair.asked[sender.id]
@@ -194,12 +192,6 @@ class Repairs:
 
     def _late(self, sender: NodeEntry, job_id: bytes) -> None:
         """A node confirmed that does not count any more."""
-        silent = self.silent.get(job_id)
-        if silent is None or sender.id not in silent:
-            return
-        silent.discard(sender.id)
-        if not silent:
-            del self.silent[job_id]
         job = self._jobs.get(job_id)
         if job is None:
             self._peers.signal(sender.id, SETACK, job_id, 0)
@@ -258,6 +250,4 @@ class Repairs:
         left = tuple([node_id for node_id in job.nodes if node_id not in silent])
         self._jobs.set_holders(job, self._arrivals.shared(left))
         self._jobs.record(job)
-        self.silent[job.id] = silent
-        if len(self.silent) > _SILENT_MAX:
-            self.silent.popitem(last=False)
+        self._unconfirmed.note(job.id, silent)

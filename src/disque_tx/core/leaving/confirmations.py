@@ -93,6 +93,7 @@ class Confirmations:
         self._jobs = state.jobs
         self._peers = state.peers
         self._endings = state.endings
+        self._unconfirmed = state.unconfirmed
         self._membership = state.membership
         self._takeovers = takeovers
         self._delivery = delivery
@@ -226,6 +227,7 @@ class Confirmations:
         self.count(asked.walk)
         self.promises.pop(job.id, None)
         self._endings.will_end(job, MOVED)
+        self._unconfirmed.left(job.id)
         mine = self._membership.myself.id
         for node_id in job.nodes:
             entry = self._peers.entry(node_id)

@@ -57,6 +57,7 @@ class Giving:
         self._queues = state.queues
         self._peers = state.peers
         self._endings = state.endings
+        self._unconfirmed = state.unconfirmed
         self._delivery = delivery
         self._shortages = healing.shortages
         self._repairs = healing.repairs
@@ -104,6 +105,7 @@ class Giving:
         self._confirmations.count()
         job.flags |= DELIVERED
         self._endings.will_end(job, MOVED)
+        self._unconfirmed.left(job.id)
         self._jobs.discard(job)
 
     def _order(self, job: Job, receiver: NodeEntry, left_ms: i64) -> None:

@@ -15,6 +15,7 @@ from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS
 from disque_tx.core.jobs.progress import ProgressReports
 from disque_tx.core.jobs.reasons import Reasons
 from disque_tx.core.jobs.tallies import Tallies
+from disque_tx.core.jobs.unconfirmed import UnconfirmedCopies
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import KeysByJob
@@ -66,6 +67,7 @@ class State:
         self.reasons = Reasons(self.memory)
         self.progress = ProgressReports(turn, self.memory)
         self.keys_by_job = KeysByJob(membership)
+        self.unconfirmed = UnconfirmedCopies()
         self.notes = Notes(self.memory, self.outbox)
         self.counters = Counters(self.jobs.table, self.outbox, self.policies)
         self._subscribe()
