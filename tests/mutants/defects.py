@@ -43,7 +43,6 @@ from disque_tx.core.jobs.counters import Counters
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
-from disque_tx.core.jobs.unconfirmed import UnconfirmedCopies
 from disque_tx.core.keys.joining import Joining
 from disque_tx.core.keys.keepermap import KeeperMap
 from disque_tx.core.keys.keysbyjob import KeysByJob
@@ -1148,15 +1147,6 @@ MUTANTS: Final = [
         some_unaware,
         "CopiesMadeAgain",
         ("losses", "one_lost"),
-    ),
-    Mutant(
-        "left-done",
-        "a late copy of a job that a node gave away ends the job",
-        UnconfirmedCopies,
-        "left",
-        lambda right: lambda self, job_id: None,
-        "NothingLost",
-        ("evacuations", "one_evacuated"),
     ),
     Mutant(
         "leaving-given",

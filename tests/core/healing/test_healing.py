@@ -427,6 +427,15 @@ class UnconfirmedTests(HealCase):
         listed = {self.flow.ids.index(node_id) for node_id in self.job(0, job_id).nodes}
         self.assertEqual(sorted(listed), self.holders(job_id))
 
+    def test_done_meanwhile(self) -> None:
+        """A job that is done before all have confirmed is not under way for ever: INFO would say
+        so, and the node would make fewer copies of others."""
+        job_id = self.begin(1)
+        self.assertEqual([job_id], [*self.flow.nodes[0].healing.repairs.by_job])
+        self.flow.nodes[0].fast_acknowledge([job_id])
+        self.pass_ms(10_000)
+        self.assertEqual({}, self.flow.nodes[0].healing.repairs.by_job)
+
     def test_late(self) -> None:
         """A node that confirms late is a holder: the acknowledgement reaches it."""
         job_id = self.begin(1)

@@ -25,6 +25,7 @@ class QueuedTests(LeaveCase):
         self.add(0, count=500)
         self.evacuate(0)
         self.until_empty(0)
+        self.assertEqual(500, self.flow.nodes[0].evacuation.moved)
         self.stopped_for_good(0)
         self.pass_ms(1_000)
         taken = sum(self.take(at, 1_000) for at in (1, 2, 3))
