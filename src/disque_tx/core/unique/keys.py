@@ -151,12 +151,16 @@ class Keys(Part):
         copies = self._keeper.copies
         if self._waiters.settled:
             copies.gather()
-            self._waiters.notify_watchers()
-            copies.send()
+            try:
+                self._waiters.notify_watchers()
+            finally:
+                copies.send()
         if self._keys_by_job.ended:
             copies.gather()
-            self._process_ended()
-            copies.send()
+            try:
+                self._process_ended()
+            finally:
+                copies.send()
 
     def _process_ended(self) -> None:
         now_ms = self._turn.now_ms
