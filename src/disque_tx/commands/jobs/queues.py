@@ -36,6 +36,9 @@ _PARTS_MAX: Final = 20_000
 #: Bytes of jobs that one call describes, and of letters that it reads. A job counts as some more
 #: bytes than its body has, a letter as a part of them: most of it is skipped.
 REPLY_BYTES_MAX: Final = 8 * 1024 * 1024
+#: Bytes of bodies in the answer to one QPEEK of a reader: ten that ask at once, by TLS, hold up
+#: others for a moment only.
+_PEEKED_BYTES_MAX: Final = 2 * 1024 * 1024
 _SHOWN_BYTES: Final = 16 * 1024
 READ_BYTES_MAX: Final = 512 * 1024
 _LOOKED_BYTES: Final = 256
@@ -74,7 +77,7 @@ def _first_bytes(jobs: list[Job]) -> list[Job]:
     size: i64 = 0
     for place in range(len(jobs)):
         size += jobs[place].body_bytes
-        if place and size > REPLY_BYTES_MAX:
+        if place and size > _PEEKED_BYTES_MAX:
             return jobs[:place]
     return jobs
 
