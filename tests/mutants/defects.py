@@ -45,7 +45,6 @@ from disque_tx.core.jobs.order import JobOrder
 from disque_tx.core.jobs.tallies import Tallies
 from disque_tx.core.keys.joining import Joining
 from disque_tx.core.keys.keepermap import KeeperMap
-from disque_tx.core.keys.keysbyjob import KeysByJob
 from disque_tx.core.leaving.evacuation import Evacuation
 from disque_tx.core.leaving.giving import Giving
 from disque_tx.core.leaving.moving import Moving
@@ -111,7 +110,6 @@ from tests.mutants.healplants import (
 )
 from tests.mutants.keyplants import (
     always_awake,
-    only_here,
 )
 from tests.mutants.leaveplants import (
     delay_at_once,
@@ -780,15 +778,6 @@ MUTANTS: Final = [
         always_awake,
         "KeysFreed",
         ("keys-reused-away", "one_away"),
-    ),
-    Mutant(
-        "key-elsewhere",
-        "a key is free when its job is on one other node alone",
-        KeysByJob,
-        "_elsewhere",
-        only_here,
-        "OneLivingJobPerKey",
-        ("keys-reused-parted", ""),
     ),
     Mutant(
         "key-doubled-silently",

@@ -12,12 +12,3 @@ def always_awake(right: Any) -> Any:
         return False
 
     return stood_still
-
-
-def only_here(right: Any) -> Any:
-    """A job that only another node holds counts as gone."""
-
-    def elsewhere(self: Any, job: Any) -> bool:
-        return len(job.nodes) > 1
-
-    return elsewhere
