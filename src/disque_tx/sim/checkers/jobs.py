@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from disque_tx.sim.checkers.tables.keys import ended_by_key
 from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.workleft import letter_without_place
 
 if TYPE_CHECKING:
     from disque_tx.sim.machines.machine import Machine
@@ -35,11 +36,13 @@ class NothingLost(Checker):
 
 def may_be_lost(run: Stage, added: Added) -> bool:
     """Whether nobody promised that the job is delivered: its life is over, its queue was emptied,
-    two jobs with its key were alive, it may be delivered once at the most, or no node that had a
-    copy lived on."""
+    two jobs with its key were alive, it may be delivered once at the most, its dead letter still
+    waits for nodes, or no node that had a copy lived on."""
     if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
         return True
     if flushed_since(run, added, run.world.now_us) or ended_by_key(run, added):
+        return True
+    if letter_without_place(run, added.job_id, added.replicate):
         return True
     if added.retry_s == 0:
         return bool(run.plan.history) or run.evicts

@@ -13,7 +13,7 @@ def work_left(run: Stage, node: Node, job: Job) -> bool:
     if job.state == WAIT_REPL:
         return not _without_place(run, node, job)
     if job.state == ACTIVE and job.retry_s > 0:
-        return not _letter_without_place(run, job)
+        return not letter_without_place(run, job.id, job.repl)
     return job.state == QUEUED
 
 
@@ -37,16 +37,16 @@ def _without_place(run: Stage, node: Node, job: Job) -> bool:
     return wait is not None and wait.client is None and _staying(run) < job.repl
 
 
-def _letter_without_place(run: Stage, job: Job) -> bool:
-    """Whether some node holds the job back because too few nodes stay in the cluster for the
-    copies of its dead letter."""
-    return _staying(run) < job.repl and any(
+def letter_without_place(run: Stage, job_id: bytes, copies: int) -> bool:
+    """Whether some node holds a job with so many copies back because too few nodes stay in the
+    cluster for those of its dead letter."""
+    return _staying(run) < copies and any(
         held is not None
         and held.backoff
         and (policy := node.policies.of(held.queue)) is not None
         and 0 < policy.max_deliveries <= held.nacks + held.deliveries
         for _, node in run.nodes()
-        for held in [node.jobs.get(job.id)]
+        for held in [node.jobs.get(job_id)]
     )
 
 
