@@ -12,7 +12,7 @@ from disque_tx.core.recovery import load
 from disque_tx.errors import CommandError
 from disque_tx.messages import bustypes
 from disque_tx.messages.bus import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
-from disque_tx.messages.bustypes import ENQUEUE, REPLJOB, WILLQUEUE, WORKING
+from disque_tx.messages.bustypes import CAN_TABLES, ENQUEUE, REPLJOB, WILLQUEUE, WORKING
 from disque_tx.messages.records import ACTIVE, QUEUED
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, MemoryLog
@@ -232,6 +232,18 @@ class WorkingTests(HolderCase):
             self.assertEqual([], self.sent_to(B))
             forwarded = self.sent_signal(C)
             self.assertEqual((kind, job.id, 0), (forwarded.type, forwarded.job_id, forwarded.aux))
+
+    def test_forwarded_again(self) -> None:
+        """A job may have been given on twice: nodes of ours learn how many holders the node that
+        forwards knows, and who knows still more goes on. (Seed 15001140.)"""
+        job = self.copy()
+        link = self.node.membership.nodes[C].link
+        assert link is not None
+        link.features = CAN_TABLES
+        self.receive_signal(B, WORKING, job.id, 2)
+        self.assertEqual(3, self.sent_signal(C).aux)
+        self.receive_signal(B, WORKING, job.id, 3)
+        self.assertEqual([], self.sent_to(C))
 
     def test_not_forwarded(self) -> None:
         """Nothing is forwarded if the sender knows as many holders, or does not say how many it

@@ -93,10 +93,8 @@ class Holders:
 
     def _forward(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """Let the holders that the sender may not know have the message, too."""
-        if 0 < message.aux < len(job.nodes):
-            for node in job.nodes:
-                if node != sender and node != self._membership.myself.id:
-                    self._peers.send(node, JobSignal(message.type, job.id))  # goes no further
+        if 0 < message.aux < len(job.nodes):  # with a greater number, so this comes to an end
+            self._peers.notify_holders(job, message.type, sender)
 
     def _postponed(self, job: Job, sender: bytes, message: JobSignal) -> None:
         """QUEUED, WORKING."""

@@ -141,12 +141,13 @@ class Peers:
         self.answer(link, message)
         return True
 
-    def notify_holders(self, job: Job, kind: i64) -> None:
-        """Send WILLQUEUE or WORKING to all other nodes that may hold a copy of the job, and how
-        many are known here, so that who knows more of them forwards it. Originals see 0."""
+    def notify_holders(self, job: Job, kind: i64, but: bytes = b"") -> None:
+        """Send WILLQUEUE or WORKING to all other nodes that may hold a copy of the job, except
+        ``but``, and how many are known here, so that who knows more of them forwards it. Originals
+        see 0."""
         mine = self._membership.myself.id
         for node_id in job.nodes:
-            if node_id != mine:
+            if node_id != mine and node_id != but:
                 known = len(job.nodes) if self.is_ours(node_id) else 0
                 self.send(node_id, JobSignal(kind, job.id, known))
 
