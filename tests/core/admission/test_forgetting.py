@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.admission.forgetting import ABSENCE_MS, Forgetting, Forgotten
 from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME
-from disque_tx.messages.nodes import FAIL, PFAIL, NodeEntry
+from disque_tx.messages.nodes import FAIL, NOADDR, PFAIL, NodeEntry
 from tests.core.clusterbench import PORT, Net, Peer
 
 NODE = b"b" * 40
@@ -86,6 +86,22 @@ class ForgettingTests(SynchronousTestCase):
             self.net.cut(peer, away)
         self.net.run(AFTER_MS)
         self.assertEqual([away], self.knowing())
+        self.net.heal()
+        self.net.run(60_000)
+        self.assertEqual([], self.knowing())
+
+    def test_address_taken(self) -> None:
+        """So does one that found another node at the address of the dead one, and so has none of
+        it any more: it can only say that it suspects it."""
+        self.set_after(self.alive[0])
+        self.die()
+        away = self.alive[2]
+        for peer in self.alive[:2]:
+            self.net.cut(peer, away)
+        self.net.run(AFTER_MS)
+        entry = away.membership.nodes[self.gone.id]
+        entry.flags = PFAIL | NOADDR
+        entry.ip, entry.port = b"", 0
         self.net.heal()
         self.net.run(60_000)
         self.assertEqual([], self.knowing())

@@ -219,9 +219,10 @@ class Heartbeats:
                 moved = reported.ip.lower() != about.ip.lower() or reported.port != about.port
                 if moved and failure.failing(about):
                     self._try_meet(reported, now_ms)
-            elif sender is not None and not reported.flags & NOADDR:
+            elif sender is not None:
                 if not membership.blacklisted(reported.id, now_ms):
-                    self._try_meet(reported, now_ms)
+                    if not reported.flags & NOADDR:
+                        self._try_meet(reported, now_ms)
                 elif reported.flags & (FAIL | PFAIL) and membership.forgotten.aged(
                     reported.id, now_ms
                 ):
