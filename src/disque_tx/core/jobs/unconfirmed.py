@@ -20,7 +20,7 @@ class UnconfirmedCopies:
         self.nodes: OrderedDict[bytes, set[bytes]] = OrderedDict()
 
     def note(self, job_id: bytes, nodes: set[bytes]) -> None:
-        """These nodes did not confirm."""
+        """Remember that these nodes did not confirm."""
         self.nodes[job_id] = nodes
         if len(self.nodes) > _JOBS_MAX:
             self.nodes.popitem(last=False)

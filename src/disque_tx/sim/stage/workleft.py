@@ -38,8 +38,8 @@ def _without_place(run: Stage, node: Node, job: Job) -> bool:
 
 
 def letter_without_place(run: Stage, job_id: bytes, copies: int) -> bool:
-    """Whether some node holds a job with so many copies back because too few nodes stay in the
-    cluster for those of its dead letter."""
+    """Whether some node holds the job back because too few nodes stay in the cluster for the
+    ``copies`` of its dead letter."""
     return _staying(run) < copies and any(
         held is not None
         and held.backoff
