@@ -76,9 +76,8 @@ class ForgettingTests(SynchronousTestCase):
         self.net.run(FAILED_MS + 20_000)
         self.assertEqual([], self.knowing())
 
-    def test_missed(self) -> None:
-        """A node that was away when the others forgot the dead one learns of it afterwards, and
-        does not bring it back."""
+    def miss_it(self) -> Peer:
+        """The others forget the dead node while this one, which is returned, is away."""
         self.set_after(self.alive[0])
         self.die()
         away = self.alive[2]
@@ -86,6 +85,12 @@ class ForgettingTests(SynchronousTestCase):
             self.net.cut(peer, away)
         self.net.run(AFTER_MS)
         self.assertEqual([away], self.knowing())
+        return away
+
+    def test_missed(self) -> None:
+        """A node that was away when the others forgot the dead one learns of it afterwards, and
+        does not bring it back."""
+        self.miss_it()
         self.net.heal()
         self.net.run(60_000)
         self.assertEqual([], self.knowing())
@@ -93,12 +98,7 @@ class ForgettingTests(SynchronousTestCase):
     def test_address_taken(self) -> None:
         """So does one that found another node at the address of the dead one, and so has none of
         it any more: it can only say that it suspects it."""
-        self.set_after(self.alive[0])
-        self.die()
-        away = self.alive[2]
-        for peer in self.alive[:2]:
-            self.net.cut(peer, away)
-        self.net.run(AFTER_MS)
+        away = self.miss_it()
         entry = away.membership.nodes[self.gone.id]
         entry.flags = PFAIL | NOADDR
         entry.ip, entry.port = b"", 0
