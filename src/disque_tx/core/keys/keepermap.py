@@ -27,6 +27,7 @@ from disque_tx.core.base.slices import SlicedTask, SlicedWork
 from disque_tx.core.jobs.job import made_by
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.joining import SYNC_MS, Joining
+from disque_tx.core.keys.keycopies import KeyCopies
 from disque_tx.core.keys.owners import Owners, ranking
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.nodes.membership import Membership
@@ -236,10 +237,10 @@ class _Passing(SlicedTask):
     __slots__ = (
         "_at",
         "_before",
+        "_copies",
         "_done",
         "_keys",
         "_new",
-        "_peers",
         "_reservations",
         "_stopped",
         "_turn",
@@ -257,7 +258,7 @@ class _Passing(SlicedTask):
     ) -> None:
         self._turn: Turn = turn
         self._view: KeeperMap = view
-        self._peers: Peers = peers
+        self._copies: KeyCopies = KeyCopies(peers)
         self._reservations: Reservations = reservations
         self._before: list[bytes] = before
         self._new: list[bytes] = new
@@ -279,13 +280,12 @@ class _Passing(SlicedTask):
         if self._done:
             self._send_done()
             return False
-        parts: dict[bytes, list[KeyEntry]] = {}
+        self._copies.gather()
         end = min(self._at + _KEYS_PER_PART, len(self._keys))
         while self._at < end:
-            self._sort(self._keys[self._at], parts)
+            self._sort(self._keys[self._at])
             self._at += 1
-        for node_id, entries in parts.items():
-            self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, entries))
+        self._copies.send()
         if self._at < len(self._keys):
             return False
         self._view.passed_on(self._new)
@@ -298,11 +298,12 @@ class _Passing(SlicedTask):
         del job_ids[-ENTRIES_MAX:]
         if not job_ids:
             self._done.pop()
-        if part:
-            entries = [KeyEntry(b"", job_id, FREE, 0, 0, 0) for job_id in part]
-            self._peers.send(node_id, KeyMessage(KEY_COPY, 0, DONE, entries))
+        self._copies.gather()
+        for job_id in part:
+            self._copies.add(node_id, DONE, KeyEntry(b"", job_id, FREE, 0, 0, 0))
+        self._copies.send()
 
-    def _sort(self, key: bytes, parts: dict[bytes, list[KeyEntry]]) -> None:
+    def _sort(self, key: bytes) -> None:
         now_ms = self._turn.now_ms
         found = self._reservations.get(key)
         if found is None:
@@ -312,8 +313,4 @@ class _Passing(SlicedTask):
         for node_id in view.keepers(key):
             if node_id in before or node_id not in view.others():
                 continue
-            entries = parts.setdefault(node_id, [])
-            entries.append(left(found, now_ms))
-            if len(entries) >= ENTRIES_MAX:
-                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, entries))
-                parts[node_id] = []
+            self._copies.add(node_id, 0, left(found, now_ms))

@@ -17,24 +17,21 @@ from typing import Final
 from mypy_extensions import i64, u8
 
 from disque_tx.core.keys.keepermap import KeeperMap
+from disque_tx.core.keys.keycopies import KeyCopies
 from disque_tx.core.keys.keysbyjob import Reservation
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.conflicts import Conflicts, comes_first
 from disque_tx.core.unique.existence import Existence
-from disque_tx.core.unique.keycopies import KeyCopies
-from disque_tx.messages.bustypes import KEY_COPY
 from disque_tx.messages.keys import (
     BUSY,
     DONE,
     ENDED,
-    ENTRIES_MAX,
     FREE,
     FULL,
     GRANTED,
     RESERVED,
     TAKEN,
-    KeyMessage,
 )
 from disque_tx.messages.records import KeyEntry
 
@@ -51,7 +48,6 @@ class Keeper:
         self.conflicts: Conflicts = conflicts
         self.copies: KeyCopies = KeyCopies(state.peers)
         self._membership = state.membership
-        self._peers = state.peers
         self.existence: Existence = existence
         self._reservations: Reservations = state.reservations
         self._view: KeeperMap = state.key_view
@@ -201,8 +197,7 @@ class Keeper:
     def announce(self, job_ids: list[bytes]) -> None:
         """Let all nodes know that these jobs are done, whose makers cannot be reached to free their
         keys, if they have any."""
-        entries = [KeyEntry(b"", job_id, FREE, 0, 0, 0) for job_id in job_ids]
-        for at in range(0, len(entries), ENTRIES_MAX):
-            part = entries[at : at + ENTRIES_MAX]
+        for job_id in job_ids:
+            entry = KeyEntry(b"", job_id, FREE, 0, 0, 0)
             for node_id in self._view.others():
-                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, DONE, part))
+                self.copies.add(node_id, DONE, entry)

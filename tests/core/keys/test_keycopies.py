@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.unique.keycopies import KeyCopies
+from disque_tx.core.keys.keycopies import KeyCopies
 from disque_tx.messages.bustypes import KEY_COPY
 from disque_tx.messages.keys import DONE, ENTRIES_MAX, FREE, HELD, KeyMessage
 from disque_tx.messages.records import KeyEntry
