@@ -34,7 +34,7 @@ from disque_tx.core.nodes.peers import Peers
 from disque_tx.core.tables.exchange import Exchanges
 from disque_tx.messages.bus import Gossip, Message, NodeFailed, NodeForgotten
 from disque_tx.messages.bustypes import MEET, PING, PONG
-from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.messages.nodes import MEET as INTRODUCE
 
 NODE_TIMEOUT_MS: Final = 15_000
@@ -167,16 +167,31 @@ class Cluster:
             self._links.hang_up(entry)
         if gossip.silent(entry, now_ms, self.node_timeout_ms):
             self._ping(entry, PING)
-        elif failure.overdue(entry, now_ms, self.node_timeout_ms):
-            entry.flags |= PFAIL
+        else:
+            self._suspect(entry)
 
     def _miss(self, entry: NodeEntry) -> None:
         """Another node has the address of this one, so it cannot be pinged. It is suspected all the
         same, unless it calls in time."""
         if entry.ping_sent_ms == 0:
             entry.ping_sent_ms = self._turn.now_ms
-        elif failure.overdue(entry, self._turn.now_ms, self.node_timeout_ms):
+        else:
+            self._suspect(entry)
+
+    def _suspect(self, entry: NodeEntry) -> None:
+        """Suspect a node that does not answer. After long it counts as failed though nobody else
+        reports it: then nobody needs to be informed, either."""
+        now_ms, timeout_ms = self._turn.now_ms, self.node_timeout_ms
+        if failure.overdue(entry, now_ms, timeout_ms):
             entry.flags |= PFAIL
+        if entry.flags & (PFAIL | FAIL) == PFAIL:
+            if entry.suspected_ms == 0:
+                entry.suspected_ms = now_ms
+            elif now_ms - entry.suspected_ms > failure.UNCONTRADICTED * timeout_ms:
+                nodes = self.membership.nodes.values()
+                if failure.majority_answers(entry, nodes, now_ms - timeout_ms):
+                    failure.mark_failed(entry, now_ms)
+                    self.membership.changed = True
 
     def _ping(self, entry: NodeEntry, kind: i64) -> None:
         """PING or MEET a node that has a link; the time counts from the first one unanswered."""

@@ -38,12 +38,13 @@ class NodeEntry:
     ``id``: 40 bytes. ``ip``: normal text form, empty while unknown. ``port``: for clients.
     ``bus_port``: 0 when it is ``port`` + 10000. All times are those of the steady clock.
     ``ping_sent_ms``: the first unanswered PING, 0 when there is none. ``pong_received_ms``: the
-    last PONG, 0 for never. ``failed_ms``: when FAIL was set. ``link``: our own connection to it
-    while it is up. ``connecting``: one is being made. ``attempts``: connections in a row that
-    failed; ``retry_ms``: none is made before. ``reports``: ID of a node that reports that this one
-    fails → when it last did. ``numbers``: it numbers its links, which the original does not: it
-    runs this program. ``start``: the number of the latest link of the process that is accepted as
-    this node, 0 for an original; ``start_seen_ms``: when that last sent a message.
+    last PONG, 0 for never. ``suspected_ms``: since when this node suspects it and no other one has
+    reported it as well, 0 while it does not. ``failed_ms``: when FAIL was set. ``link``: our own
+    connection to it while it is up. ``connecting``: one is being made. ``attempts``: connections in
+    a row that failed; ``retry_ms``: none is made before. ``reports``: ID of a node that reports
+    that this one fails → when it last did. ``numbers``: it numbers its links, which the original
+    does not: it runs this program. ``start``: the number of the latest link of the process that is
+    accepted as this node, 0 for an original; ``start_seen_ms``: when that last sent a message.
     ``duplicate_start``: the same of another process under its ID; ``duplicate_first_ms``,
     ``duplicate_ms``, ``duplicate_ip``: since when, when last, and from where that sends;
     ``contested``: it does so now (see ``duplicateids``). ``newest_link``: the number that it gave
@@ -61,6 +62,7 @@ class NodeEntry:
         "ping_sent_ms",
         "pong_received_ms",
         "bus_port",
+        "suspected_ms",
         "failed_ms",
         "created_ms",
         "link",
@@ -91,6 +93,7 @@ class NodeEntry:
         self.ping_sent_ms: i64 = 0
         self.pong_received_ms: i64 = 0
         self.bus_port: i64 = 0
+        self.suspected_ms: i64 = 0
         self.failed_ms: i64 = 0
         self.created_ms: i64 = created_ms
         self.link: Link | None = None

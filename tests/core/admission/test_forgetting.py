@@ -5,7 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.admission.forgetting import ABSENCE_MS, Forgetting, Forgotten
-from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME
+from disque_tx.core.cluster import NODE_TIMEOUT_MS
+from disque_tx.messages.bus import Gossip, GossipEntry, NodeFailed
+from disque_tx.messages.bustypes import ALL_FEATURES, CAN_NAME, PONG
 from disque_tx.messages.nodes import FAIL, NOADDR, PFAIL, NodeEntry
 from tests.core.clusterbench import PORT, Net, Peer
 
@@ -105,6 +107,61 @@ class ForgettingTests(SynchronousTestCase):
         self.net.heal()
         self.net.run(60_000)
         self.assertEqual([], self.knowing())
+
+    def unmet(self) -> Peer:
+        """The node dies when only the first one has met it."""
+        self.set_after(self.alive[0])
+        self.net.kill(self.gone)
+        for peer in self.alive[1:]:
+            del peer.membership.nodes[self.gone.id]
+        return self.alive[0]
+
+    def run_until(self, flags: int) -> int:
+        """Run until the first node has these flags for the dead one; returns for how long."""
+        began_ms = self.net.now_ms
+        while self.alive[0].flags_of(self.gone) != flags:
+            self.net.run(100)
+        return self.net.now_ms - began_ms
+
+    def test_known_to_one(self) -> None:
+        """A node that died when only one node had met it is forgotten, too, though nobody else can
+        say that it fails. Until then its lost copies are not made again."""
+        self.unmet()
+        self.run_until(PFAIL)
+        self.assertEqual(10 * NODE_TIMEOUT_MS + 100, self.run_until(FAIL))
+        self.net.run(AFTER_MS + 1_000)
+        self.assertEqual([], self.knowing())
+        self.assertEqual([], [m for _, _, m in self.net.log if isinstance(m, NodeFailed)])
+
+    def test_known_by_file(self) -> None:
+        """So is one that the first node has as suspected from its file."""
+        entry = self.unmet().membership.nodes[self.gone.id]
+        entry.flags, entry.ping_sent_ms = PFAIL, self.net.now_ms
+        self.assertEqual(10 * NODE_TIMEOUT_MS + 200, self.run_until(FAIL))
+
+    def test_contradicted(self) -> None:
+        """The time counts from when another node last said that it is well."""
+        first = self.unmet()
+        self.run_until(PFAIL)
+        self.net.run(9 * NODE_TIMEOUT_MS)
+        link = first.membership.nodes[self.alive[1].id].link
+        assert link is not None
+        message = Gossip(PONG, [GossipEntry(self.gone.id, self.gone.ip, PORT, 0)])
+        message.sender, message.port = self.alive[1].id, PORT
+        first.receive(link, message, self.net.now_ms)
+        self.assertEqual(10 * NODE_TIMEOUT_MS + 100, self.run_until(FAIL))
+
+    def test_cut_off(self) -> None:
+        """A node that is cut off from one that all others reach suspects it for as long as that
+        lasts, and does not forget it."""
+        self.set_after(self.alive[0])
+        self.net.cut(self.alive[0], self.gone)
+        self.net.run(20 * NODE_TIMEOUT_MS)
+        self.assertEqual([PFAIL, 0, 0], [peer.flags_of(self.gone) for peer in self.alive])
+        self.net.heal()
+        self.net.run(NODE_TIMEOUT_MS)
+        self.assertEqual([0, 0, 0], [peer.flags_of(self.gone) for peer in self.alive])
+        self.assertEqual(0, self.alive[0].membership.nodes[self.gone.id].suspected_ms)
 
     def test_old_version(self) -> None:
         """A node that does not know FORGET gets none; what it says of the dead node brings it back

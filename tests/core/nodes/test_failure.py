@@ -11,11 +11,21 @@ from disque_tx.core.nodes.failure import (
     failing,
     link_is_stale,
     majority_agrees,
+    majority_answers,
     mark_failed,
     overdue,
 )
 from disque_tx.messages.bus import BusSink
-from disque_tx.messages.nodes import FAIL, LEAVING, PFAIL, Link, NodeEntry
+from disque_tx.messages.nodes import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    Link,
+    NodeEntry,
+)
 
 T_MS = 1_000
 
@@ -91,3 +101,54 @@ class VerdictTests(SynchronousTestCase):
         self.assertEqual(True, clear_failure(node))
         self.assertEqual((LEAVING, False), (node.flags, failing(node)))
         self.assertEqual(False, clear_failure(node))
+
+
+class AnsweringTests(SynchronousTestCase):
+    """The majority that must answer while a node is suspected, which was last seen at 1,000."""
+
+    def setUp(self) -> None:
+        self.node = entry(PFAIL)
+        self.node.pong_received_ms = 1_000
+        self.others = [self.member(2), self.member(3)]
+
+    def member(self, number: int, created_ms: int = 1_000) -> NodeEntry:
+        """Another node, which this one knows since then, and which answered at 9,000."""
+        made = NodeEntry(b"%040d" % number, b"::1", 7711, 0, created_ms)
+        made.pong_received_ms = 9_000
+        return made
+
+    def answers(self) -> bool:
+        """Whether a majority has answered since 9,000."""
+        myself = NodeEntry(b"a" * 40, b"", 7711, MYSELF, 0)
+        return majority_answers(self.node, [myself, self.node, *self.others], 9_000)
+
+    def test_majority(self) -> None:
+        """This node and one of two others that have a vote, like the suspected one, are no
+        majority: so the smaller side of a partition never marks the nodes of the larger one."""
+        self.assertEqual(True, self.answers())
+        self.others[0].pong_received_ms -= 1
+        self.assertEqual(False, self.answers())
+
+    def test_joined_later(self) -> None:
+        """Nodes that joined later are no part of the majority, nor are those of a handshake."""
+        self.others.append(self.member(4))
+        self.others[0].pong_received_ms -= 1
+        self.assertEqual(True, self.answers())
+        self.others[1].created_ms = 1_001
+        self.assertEqual(False, self.answers())
+        self.others[1].created_ms = 1_000
+        self.others[2].flags = HANDSHAKE
+        self.assertEqual(False, self.answers())
+
+    def test_replaced(self) -> None:
+        """If another node is at its address, those that joined later count: a node is found to have
+        failed though it was one of only two when it was last seen."""
+        for other in self.others:
+            other.created_ms = 1_001
+        self.assertEqual(False, self.answers())
+        self.node.flags |= NOADDR
+        self.assertEqual(True, self.answers())
+        self.others[0].pong_received_ms = self.others[1].pong_received_ms = 1_000
+        self.assertEqual(False, self.answers())
+        self.others[0].flags = self.others[1].flags = HANDSHAKE
+        self.assertEqual(False, self.answers())

@@ -7,16 +7,25 @@ One node alone cannot tell a dead peer from a broken connection, so there are tw
    that joined after the peer was last seen have never known it and have no vote: so a node that
    was lost is found to have failed although another one has come in its place.
 
+Others may not know the peer though they joined before: it was lost before they could meet it. They
+never report it, neither as failing nor as well. So this node's opinion suffices when nobody has
+contradicted it for ten time-outs, while it is in touch with a majority of those that have a vote.
+When another node answers at the address of the peer, it is not cut off, and all have a vote.
+
 A PONG clears both at once. Everything here decides on one entry and knows no table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, MYSELF, NOADDR, PFAIL, NodeEntry
+
+#: Node time-outs after which a suspicion that nobody has contradicted suffices.
+UNCONTRADICTED: Final = 10
 
 _FAILING = PFAIL | FAIL
 
@@ -44,16 +53,36 @@ def link_is_stale(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     )
 
 
-def voters(entry: NodeEntry, nodes: Iterable[NodeEntry]) -> i64:
-    """How many of these nodes can know whether the node fails: the members, itself included, but
-    for those that joined after it last answered here, and do not report on it."""
+def _has_vote(entry: NodeEntry, other: NodeEntry) -> bool:
+    """Whether the other node can know if the first one fails: it is a member that did not join
+    after that one last answered here, or it reports on it."""
+    if other.flags & HANDSHAKE:
+        return False
     seen_ms = entry.pong_received_ms
+    return seen_ms == 0 or other.created_ms <= seen_ms or other.id in entry.reports
+
+
+def voters(entry: NodeEntry, nodes: Iterable[NodeEntry]) -> i64:
+    """How many of these nodes can know whether the node fails, itself included."""
     count: i64 = 0
     for other in nodes:
-        if not other.flags & HANDSHAKE:
-            if seen_ms == 0 or other.created_ms <= seen_ms or other.id in entry.reports:
-                count += 1
+        if _has_vote(entry, other):
+            count += 1
     return count
+
+
+def majority_answers(entry: NodeEntry, nodes: Iterable[NodeEntry], since_ms: i64) -> bool:
+    """A majority of those that have a vote on the suspected node, this one included, has answered
+    since then. All members have one if the address of the node is another's."""
+    replaced = entry.flags & NOADDR != 0
+    size: i64 = 0
+    answering: i64 = 0
+    for other in nodes:
+        if _has_vote(entry, other) or (replaced and not other.flags & HANDSHAKE):
+            size += 1
+            if other.flags & MYSELF or other.pong_received_ms >= since_ms:
+                answering += 1
+    return answering >= size // 2 + 1
 
 
 def majority_agrees(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i64) -> bool:
@@ -71,6 +100,7 @@ def majority_agrees(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i
 def mark_failed(entry: NodeEntry, now_ms: i64) -> None:
     """From now on the node counts as failed."""
     entry.flags = (entry.flags & ~PFAIL) | FAIL
+    entry.suspected_ms = 0
     entry.failed_ms = now_ms
 
 
@@ -78,4 +108,5 @@ def clear_failure(entry: NodeEntry) -> bool:
     """The node answered, so it does not fail; returns whether it was thought to."""
     news = failing(entry)
     entry.flags &= ~_FAILING
+    entry.suspected_ms = 0
     return news

@@ -240,6 +240,8 @@ class Heartbeats:
             about.reports[sender.id] = int(now_ms)
             return True
         about.reports.pop(sender.id, 0)
+        if about.suspected_ms != 0:
+            about.suspected_ms = now_ms
         return False
 
     def _fail_if_majority(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
