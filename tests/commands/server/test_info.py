@@ -76,7 +76,7 @@ class InfoTests(DeskCase):
         self.assertEqual(
             ("4000", "3"), (fields["jobs_lacking_copies"], fields["copies_eta_seconds"])
         )
-        self.node.healing.set_rate(0)
+        self.node.healing.rate.set(0)
         self.assertEqual("paused", self.fields(b"copies")["copies_obstacle"])
 
     def test_unknown(self) -> None:

@@ -100,7 +100,7 @@ class LostTests(HealCase):
         """The next holder makes the copies when the first one makes none for ten seconds."""
         job_id = self.add_job(0, replicate=3)
         first, second, lost = sorted(self.holders(job_id))
-        self.flow.nodes[first].healing.rate = 0
+        self.flow.nodes[first].healing.rate.per_s = 0
         self.kill(lost)
         self.pass_ms(AFTER_MS + 6_000)
         self.assertEqual(2, len(self.holders(job_id)))
@@ -147,12 +147,12 @@ class LostTests(HealCase):
         job_id = self.add_job(0)
         lost = self.other_holder(0, job_id)
         healing, lost_id = self.flow.nodes[0].healing, self.flow.ids[lost]
-        healing.set_rate(0)
+        healing.rate.set(0)
         self.kill(lost)
         self.assertTrue(healing.copies_pending(lost_id))
         self.pass_ms(_PAST_MS)
         self.assertTrue(healing.copies_pending(lost_id))
-        healing.set_rate(100)
+        healing.rate.set(100)
         self.pass_ms(25_000)
         self.assertFalse(healing.copies_pending(lost_id))
 
@@ -188,13 +188,13 @@ class LostTests(HealCase):
         is a rate again."""
         job_id = self.add_job(0)
         healing = self.flow.nodes[0].healing
-        healing.set_rate(0)
+        healing.rate.set(0)
         self.kill(self.other_holder(0, job_id))
         self.pass_ms(_PAST_MS)
         self.assertEqual(
             (1, "paused", 1), (healing.lacking, healing.why_not(), len(self.holders(job_id)))
         )
-        healing.set_rate(100)
+        healing.rate.set(100)
         self.pass_ms(15_000)
         self.assertEqual(
             (0, "", 2), (healing.lacking, healing.why_not(), len(self.holders(job_id)))
@@ -205,11 +205,11 @@ class LostTests(HealCase):
         for _ in range(50):
             self.add_job(0, replicate=2)
         for node in self.flow.nodes:
-            node.healing.set_rate(2)
+            node.healing.rate.set(2)
         self.kill(max(range(1, 5), key=lambda at: len(self.flow.nodes[at].jobs)))
         self.pass_ms(AFTER_MS + 2_000)
         healing = self.flow.nodes[0].healing
-        healing.set_rate(0)
+        healing.rate.set(0)
         self.pass_ms(3_000)
         made = sum(self.made())
         self.pass_ms(30_000)
@@ -234,7 +234,7 @@ class LostTests(HealCase):
         for _ in range(500):
             self.add_job(0)
         for node in self.flow.nodes:
-            node.healing.rate = 20
+            node.healing.rate.per_s = 20
         victim = max(range(1, 5), key=lambda at: len(self.flow.nodes[at].jobs))
         missing = len(self.flow.nodes[victim].jobs)
         self.kill(victim)
@@ -244,6 +244,49 @@ class LostTests(HealCase):
         self.pass_ms(30_000)
         self.assertEqual(missing, sum(self.made()))
         self.assertEqual(0, self.flow.nodes[0].healing.lacking)
+
+    def test_slowly(self) -> None:
+        """A rate of less than ten is kept as well: one copy a second makes ten in ten seconds."""
+        for _ in range(20):
+            self.add_job(0, replicate=5)
+        self.flow.nodes[0].healing.rate.set(1)
+        self.kill(4)
+        self.flow.join()
+        self.pass_ms(AFTER_MS + 12_000)
+        self.assertTrue(9 <= self.made()[0] <= 12, self.made())
+
+    def test_counted_down(self) -> None:
+        """Who waits for another node to make copies knows how many are lacking at any time, and
+        looks through its jobs only when that one has made none for ten seconds."""
+        for _ in range(40):
+            self.add_job(0, replicate=4)
+        self.flow.nodes[0].healing.rate.set(2)
+        self.kill(4)
+        self.pass_ms(AFTER_MS + 2_000)
+        for _ in range(12):
+            self.pass_ms(500)
+            for node in self.flow.nodes[1:4]:
+                of = node.healing.shortages.of
+                lacking = [job for job in node.jobs.table.values() if of(job) is not None]
+                self.assertEqual(len(lacking), node.healing.lacking)
+                self.assertEqual(1.0, node.healing.progress())
+        self.assertTrue(0 < self.flow.nodes[1].healing.lacking < 30)
+        self.flow.nodes[0].healing.rate.set(100)
+        self.pass_ms(15_000)
+        self.assertEqual([0] * 4, [int(node.healing.lacking) for node in self.flow.nodes[:4]])
+        self.assertEqual([0, 0, 0], self.made()[1:4])
+
+    def test_passed(self) -> None:
+        """A job that lacks a copy while it is watched whether another one is confirmed late gets it
+        after that, although nothing else is lacking."""
+        job_id = self.add_job(0)
+        self.kill(self.other_holder(0, job_id))
+        self.pass_ms(AFTER_MS - 1_000)
+        self.flow.nodes[0].healing.repairs.watch(self.job(0, job_id), {b"f" * 40})
+        self.pass_ms(3_000)
+        self.assertEqual((1, 1), (len(self.holders(job_id)), self.flow.nodes[0].healing.lacking))
+        self.pass_ms(15_000)
+        self.assertEqual((2, 0), (len(self.holders(job_id)), self.flow.nodes[0].healing.lacking))
 
 
 class WhatTravelsTests(HealCase):
@@ -533,7 +576,7 @@ class WithdrawnTests(HealCase):
         holder, lost = [at for at in self.holders(job_id) if at != 0]
         self.kill(lost)
         healing = self.flow.nodes[holder].healing
-        self.flow.nodes[0].healing.rate = 0
+        self.flow.nodes[0].healing.rate.per_s = 0
         while job_id not in healing.repairs.by_job:
             self.flow.now_ms += 100
             self.flow.begin()

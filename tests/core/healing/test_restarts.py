@@ -115,7 +115,7 @@ class RestartTests(HealCase):
     def test_rate(self) -> None:
         """Copies come back no faster than ``replicate-again-rate``, from all holders alike."""
         self.add(0, b"q", 200, replicate=2, retry_s=600)
-        self.flow.nodes[0].healing.set_rate(20)
+        self.flow.nodes[0].healing.rate.set(20)
         held = [int(node.jobs.table.count) for node in self.flow.nodes]
         self.restart(1)
         self.pass_ms(1_000)
@@ -128,12 +128,12 @@ class RestartTests(HealCase):
         job_id = self.add_job(0)
         holder = self.other_holder(0, job_id)
         for node in self.flow.nodes:
-            node.healing.set_rate(0)
+            node.healing.rate.set(0)
         self.restart(holder)
         self.pass_ms(_SOON_MS)
         self.assertEqual([0], self.holders(job_id))
         for node in self.flow.nodes:
-            node.healing.set_rate(100)
+            node.healing.rate.set(100)
         self.pass_ms(_SOON_MS)
         self.assertEqual([0, holder], self.holders(job_id))
 

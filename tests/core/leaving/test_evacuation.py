@@ -314,7 +314,7 @@ class ClusterTests(LeaveCase):
         """While copies elsewhere are not made, the node keeps its own."""
         self.add_job(1, replicate=3)
         for node in self.flow.nodes:
-            node.healing.set_rate(0)
+            node.healing.rate.set(0)
         leaving = next(at for at in (0, 2, 3) if len(self.flow.nodes[at].jobs))
         self.evacuate(leaving)
         self.pass_ms(20_000)

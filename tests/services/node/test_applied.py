@@ -56,7 +56,7 @@ class AppliedTests(NodeCase):
             settings.leaving_evacuates = number == 5
             apply_all(settings, self.server, self.log)
             self.assertEqual((100 + number) * 1_000, node.healing.nodes.after_ms)
-            self.assertEqual(200 + number, node.healing.rate)
+            self.assertEqual(200 + number, node.healing.rate.per_s)
             self.assertEqual((300 + number) * 1_000, node.cluster.forgetting.after_ms)
             self.assertEqual((400 + number) * 1_000, node.cluster.discovery.interval_ms)
             self.assertEqual(number == 5, node.evacuation.automatic)

@@ -123,7 +123,8 @@ def _cluster(server: Server) -> Fields:
 def _copies(server: Server) -> Fields:
     """Copies that are made again, and jobs that a leaving node gives away."""
     node, healing = server.node, server.node.healing
-    eta_s = healing.lacking // healing.rate + 1 if healing.lacking and healing.rate else 0
+    rate = healing.rate.per_s
+    eta_s = healing.lacking // rate + 1 if healing.lacking and rate else 0
     return [
         ("jobs_lacking_copies", str(healing.lacking)),
         ("copies_made_again", str(node.totals.copies_made)),

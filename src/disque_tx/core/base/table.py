@@ -36,13 +36,15 @@ class Table(Generic[T]):
     """Entries by ``id``; an entry is in one table at a time. ``len()`` is their number.
 
     ``key_bytes``: how many bytes of its ``data`` are the ID of an entry, -1 for all of them.
+    ``walks``: how many walks are under way, which are kept from merging buckets.
     """
 
-    __slots__ = ("_buckets", "_high", "_key_bytes", "_low", "count")
+    __slots__ = ("_buckets", "_high", "_key_bytes", "_low", "count", "walks")
 
     def __init__(self, key_bytes: i64 = -1) -> None:
         self._key_bytes: i64 = key_bytes
         self.count: i64 = 0
+        self.walks: i64 = 0
         self._buckets: list[Keyed | None] = [None]
         # Masks of the hash: buckets from _low + 1 on were split off those _low + 1 below them.
         self._low: i64 = 0
@@ -104,8 +106,10 @@ class Table(Generic[T]):
             before.chain = here.chain
         here.chain = None
         self.count -= 1
-        if len(self._buckets) > _SPARSE * self.count + _SPARSE:
+        if self.walks == 0 and len(self._buckets) > _SPARSE * self.count + _SPARSE:
             self._merge()
+            if len(self._buckets) > _SPARSE * self.count + _SPARSE:
+                self._merge()  # walks may have left more than one
 
     def _split(self) -> None:
         """Grow by one bucket, which takes its part from the one below it."""
@@ -179,6 +183,26 @@ class Table(Generic[T]):
             # The bucket holds a range of positions, of this size: the next one begins behind it.
             position = (position | (narrow if (at & self._low) < split else wide)) + 1
         return (int(position) if position <= _HASH_MASK else 0), found
+
+    def size(self) -> i64:
+        """How many buckets there are."""
+        return i64(len(self._buckets))
+
+    def part(self, at: i64, most: i64) -> tuple[i64, list[T]]:
+        """A part of a walk, from a bucket on until about ``most`` entries and buckets were looked
+        at: the bucket after it, -1 at the end, and the entries."""
+        buckets = self._buckets
+        found: list[T] = []
+        looked_at: i64 = 0
+        while looked_at < most and at < len(buckets):
+            entry = buckets[at]
+            while entry is not None:
+                found.append(cast(T, entry))
+                entry = entry.chain
+                looked_at += 1
+            looked_at += 1
+            at += 1
+        return (at if at < len(buckets) else -1), found
 
     def pick(self, random: i64) -> T | None:
         """Some entry, chosen by ``random`` (any number); ``None`` when the table is empty."""

@@ -53,6 +53,11 @@ class Repair(Keyed):
         self.avoid: bytes = avoid
         self.attempts: i64 = 0
 
+    @property
+    def lacks(self) -> bool:
+        """Whether copies that were lost are missing still."""
+        return self.attempts > 0 and self.wanted > 0
+
 
 class Repairs:
     """``by_job``: those under way, by job ID."""
@@ -74,6 +79,10 @@ class Repairs:
         """When the next node has taken too long to confirm."""
         return self._timeouts.next_ms()
 
+    def lacking(self) -> i64:
+        """How many jobs lack copies of which none is confirmed yet."""
+        return i64(len([one for one in self.by_job.values() if one.lacks]))
+
     def forget_all(self) -> None:
         """All jobs are gone."""
         self.by_job.clear()
@@ -91,7 +100,7 @@ class Repairs:
         repair = Repair(job, shortage.missing, shortage.avoid)
         if not self._ask(repair, shortage.missing, shortage.alive):
             return False
-        self.by_job[job.id] = repair
+        self.by_job[repair.id] = repair
         self._timeouts.add(repair, self._turn.now_ms + _CONFIRM_MS)
         return True
 
@@ -160,6 +169,7 @@ class Repairs:
         """Send the list to the other holders. A node of ours gets nothing but the list, and cannot
         take it for a job that it has just forgotten because it is done."""
         mine = self._membership.myself.id
+        job_id = job.id
         for node_id in job.nodes:
             if node_id == mine or node_id in drawn:
                 continue
@@ -167,7 +177,7 @@ class Repairs:
             if entry is None or entry.link is None:
                 continue
             if entry.link.features & CAN_HEAL:
-                self._peers.answer(entry.link, HoldersMessage(job.id, job.nodes, 0, PRIORITY))
+                self._peers.answer(entry.link, HoldersMessage(job_id, job.nodes, 0, PRIORITY))
             elif entry.link.features == 0:
                 self._peers.copy(node_id, copy, NOREPLY)
 
@@ -243,10 +253,10 @@ class Repairs:
         answer pings on the link on which they were asked."""
         job = repair.job
         self._timeouts.remove(repair)
-        self.by_job.pop(job.id, None)
-        silent = set(repair.asked)
-        if not silent:
+        self.by_job.pop(repair.id, None)
+        if not repair.asked:
             return
+        silent = set(repair.asked)
         left = tuple([node_id for node_id in job.nodes if node_id not in silent])
         self._jobs.set_holders(job, self._arrivals.shared(left))
         self._jobs.record(job)

@@ -25,6 +25,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import NEVER_MS
+from disque_tx.core.base.walk import Walk
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.healing.repairs import Repairs
 from disque_tx.core.healing.shortages import may_be_copied
@@ -55,7 +56,7 @@ from disque_tx.messages.nodes import (
 BATCH_MAX: Final = 500
 _UNANSWERED_MAX: Final = 4
 #: Between two parts of a walk, and jobs looked at in each.
-_PAUSE_MS: Final = 20
+_PAUSE_MS: Final = 10
 _LOOKED_AT: Final = 2_000
 #: How many of these are looked at in one go.
 _AT_ONCE: Final = 100
@@ -115,7 +116,7 @@ class RestartedNodes:
         self._absent: set[bytes] = set()
         self._open: set[bytes] = set()
         self._walking: bool = False
-        self._cursor: int = 0
+        self._looking: Walk[Job] = Walk(state.jobs.table)
         self._next_ms: i64 = NEVER_MS
 
     # -- when --------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class RestartedNodes:
         if self.asked or newly_gone:
             self._doubted = newly_gone | self.asked.keys()
             self._walking = True
-            self._cursor = 0
+            self._looking.begin()
             self._next_ms = now_ms
             self._forget_removed()
 
@@ -179,6 +180,7 @@ class RestartedNodes:
 
     def _end(self) -> None:
         self.asked.clear()
+        self._looking.end()
         self._walking = False
         self._next_ms = NEVER_MS
 
@@ -191,9 +193,9 @@ class RestartedNodes:
         sent = self._send_missing(budget)
         if self._walking:
             self._leave_out_silent()
-            if self._cursor >= 0:
+            if self._looking.under_way:
                 self._walk()
-        if self._cursor < 0 and not self.missing and not self._has_unanswered():
+        if not self._looking.under_way and not self.missing and not self._has_unanswered():
             self._settle()
             self._end()
         if not self._walking and self.missing:
@@ -235,13 +237,11 @@ class RestartedNodes:
         while looked_at < _LOOKED_AT and len(self.missing) < _MISSING_MAX:
             if any(asked.unanswered >= _UNANSWERED_MAX for asked in self.asked.values()):
                 break
-            self._cursor, jobs = self._jobs.table.scan_part(self._cursor, _AT_ONCE)
             looked_at += _AT_ONCE
-            for job in jobs:
+            for job in self._looking.part(_AT_ONCE):
                 if may_be_copied(job):
                     self._ask_about(job)
-            if self._cursor == 0:
-                self._cursor = -1
+            if not self._looking.under_way:
                 break
         for asked in self.asked.values():
             self._flush(asked)
@@ -296,8 +296,10 @@ class RestartedNodes:
         asked.unanswered -= 1
         asked.answered_ms = self._turn.now_ms
         for entry in message.entries:
+            if entry.what != NOT_HELD:
+                continue
             job = self._jobs.get(entry.job_id)
-            if entry.what != NOT_HELD or job is None or not may_be_copied(job):
+            if job is None or not may_be_copied(job):
                 continue
             if not message.mflags & FULL:
                 self.missing.append((sender, job.id))

@@ -32,12 +32,13 @@ _LISTS_MAX: Final = 20_000
 class Shortage:
     """What jobs with one list of holders lack.
 
-    ``missing``: copies. ``avoid``: a host that has enough of them. ``alive``: holders that stay.
-    ``sources``: all that have a copy, in the order in which they make new ones, this node included.
-    ``since_ms``: when the last of the missing copies was lost.
+    ``missing``: copies, 0 or less for none. ``avoid``: a host that has enough of them. ``alive``:
+    holders that stay. ``sources``: all that have a copy, in the order in which they make new ones,
+    this node included. ``since_ms``: when the last of the missing copies was lost. ``waits``: it is
+    noted that this node waits for its turn.
     """
 
-    __slots__ = ("alive", "avoid", "missing", "since_ms", "sources")
+    __slots__ = ("alive", "avoid", "missing", "since_ms", "sources", "waits")
 
     def __init__(self, missing: i64, avoid: bytes, alive: list[bytes], sources: list[bytes]):
         self.missing: i64 = missing
@@ -45,6 +46,7 @@ class Shortage:
         self.alive: list[bytes] = alive
         self.sources: list[bytes] = sources
         self.since_ms: i64 = 0
+        self.waits: bool = False
 
 
 class Shortages:
@@ -60,7 +62,7 @@ class Shortages:
         self._membership: Membership = membership
         self._placement: Placement = placement
         # REPLICATE → holders → what is missing.
-        self._by_repl: dict[int, dict[tuple[bytes, ...], Shortage | None]] = {}
+        self._by_repl: dict[int, dict[tuple[bytes, ...], Shortage]] = {}
         self._lists: i64 = 0
 
     def update(self) -> bool:
@@ -85,8 +87,9 @@ class Shortages:
         by_nodes = self._by_repl.get(int(job.repl))
         if by_nodes is None:
             by_nodes = self._by_repl[int(job.repl)] = {}
-        if job.nodes in by_nodes:
-            return by_nodes[job.nodes]
+        known = by_nodes.get(job.nodes)
+        if known is not None:
+            return known if known.missing > 0 else None
         if self._lists >= _LISTS_MAX:
             doubtful = self.doubtful
             self.forget()
@@ -94,9 +97,9 @@ class Shortages:
             by_nodes = self._by_repl[int(job.repl)] = {}
         self._lists += 1
         shortage = by_nodes[job.nodes] = self._work_out(job.nodes, i64(job.repl))
-        return shortage
+        return shortage if shortage.missing > 0 else None
 
-    def _work_out(self, holders: tuple[bytes, ...], repl: i64) -> Shortage | None:
+    def _work_out(self, holders: tuple[bytes, ...], repl: i64) -> Shortage:
         nodes = self.nodes
         mine = self._membership.myself.id
         alive: list[bytes] = []
@@ -120,8 +123,6 @@ class Shortages:
         if missing <= 0 and lost and repl > 1:
             avoid = self._placement.only_host(alive)
             missing = 1 if avoid else 0
-        if missing <= 0:
-            return None
         shortage = Shortage(missing, avoid, alive, sorted(alive) + sorted(leaving))
         shortage.since_ms = max(since_ms, nodes.grown_ms)
         return shortage

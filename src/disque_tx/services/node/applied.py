@@ -75,7 +75,7 @@ def _again_after(settings: Settings, server: Server, log: DaemonLog) -> None:
 
 
 def _again_rate(settings: Settings, server: Server, log: DaemonLog) -> None:
-    server.node.healing.set_rate(settings.replicate_again_rate)
+    server.node.healing.rate.set(settings.replicate_again_rate)
 
 
 def _leaving_evacuates(settings: Settings, server: Server, log: DaemonLog) -> None:
