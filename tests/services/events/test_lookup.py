@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -77,6 +78,21 @@ class LookupTests(SynchronousTestCase):
         steps = list(Lookup([str(self.folder)], MINE))
         self.assertEqual(20, sum(map(len, steps)))
         self.assertTrue(all(len(step) <= 1 for step in steps), steps)
+
+    def test_memory(self) -> None:
+        """Of a long segment a part at a time is in memory, not mapped either: several lookups at
+        once would take as much as the files are long."""
+        self.recorder.added(job(OTHER, bytes(8 << 20)), 60, events.NO_REASON, 7, True)
+        self.record(events.ACKED)
+        path = self.segment("_open")
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        found = []
+        for lines in Lookup([str(self.folder)], MINE):
+            found += lines
+            self.assertNotIn(os.path.basename(path), Path("/proc/self/maps").read_text())
+        self.assertEqual(1, len(found))
+        self.assertTrue(tracemalloc.get_traced_memory()[1] < 4 << 20)
 
     def test_bounded(self) -> None:
         """A log of a year is not read for one job; that there is more is not concealed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -67,24 +66,29 @@ class Lookup:
         ]
 
     def _in_segment(self, file: BinaryIO) -> Iterator[list[bytes]]:
-        """A segment that is not converted yet, and may be written to."""
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            header = data[: HEADER.size]
-            at = HEADER.size
-            while at < len(data) and self._left > 0:
-                end = at + STEP_BYTES
-                found = []
-                while (at := data.find(self._job_id, at, end + JOB_ID_LENGTH - 1)) >= 0:
-                    found += self._recorded(header, data, at - _BEFORE_ID)
-                    at += JOB_ID_LENGTH
-                    if len(found) >= STEP_LINES:
-                        yield found
-                        found = []
-                at = end
-                self._left -= STEP_BYTES
-                yield found
+        """A segment that is not converted yet, and may be written to. It is read a part at a time,
+        since what is mapped counts as memory of the node."""
+        header = file.read(HEADER.size)
+        at = HEADER.size
+        while self._left > 0:
+            # With as much before and after as a record takes whose job ID begins in this part.
+            data = os.pread(file.fileno(), _BEFORE_ID + STEP_BYTES + _RECORD_BYTES, at - _BEFORE_ID)
+            if len(data) <= _BEFORE_ID:
+                return
+            found = []
+            here = _BEFORE_ID
+            end = here + STEP_BYTES + JOB_ID_LENGTH - 1
+            while (here := data.find(self._job_id, here, end)) >= 0:
+                found += self._recorded(header, data, here - _BEFORE_ID)
+                here += JOB_ID_LENGTH
+                if len(found) >= STEP_LINES:
+                    yield found
+                    found = []
+            at += STEP_BYTES
+            self._left -= STEP_BYTES
+            yield found
 
-    def _recorded(self, header: bytes, data: mmap.mmap, start: int) -> list[bytes]:
+    def _recorded(self, header: bytes, data: bytes, start: int) -> list[bytes]:
         """The lines of the record that begins there, if one does."""
         if data[start + _BEFORE_ID - len(_ID_LENGTH) : start + _BEFORE_ID] != _ID_LENGTH:
             return []
