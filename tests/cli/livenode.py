@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.selectreactor import SelectReactor
 from twisted.trial.unittest import SynchronousTestCase
@@ -55,11 +56,16 @@ class LiveNode:
 
 
 class _Text(io.TextIOWrapper):
-    """A standard stream, as a file without a name."""
+    """A standard stream, as a file without a name, which may claim to be a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
         self._file = TemporaryFile()  # noqa: SIM115  closed with the stream
         super().__init__(self._file, encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        """Whether it claims to be a terminal."""
+        return self._terminal
 
     def text(self) -> str:
         """What was written."""
@@ -74,6 +80,17 @@ def _piped(content: bytes) -> io.TextIOWrapper:
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(content)
     return io.TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8")
+
+
+#: What a terminal obeys and does not show.
+_CONTROLS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def drawn(text: str) -> list[str]:
+    """The lines drawn on a terminal, without their colours, and without what fills them up. A line
+    that was drawn again comes again."""
+    plain = _CONTROLS.sub("", text).replace("\r", "\n")
+    return [line.rstrip() for line in plain.split("\n") if line.strip()]
 
 
 class VerbCase(SynchronousTestCase):
@@ -113,10 +130,16 @@ class VerbCase(SynchronousTestCase):
         return connection
 
     def disque(
-        self, *words: str | float, stdin: bytes = b"", port: int | None = None
+        self,
+        *words: str | float,
+        stdin: bytes = b"",
+        port: int | None = None,
+        terminal: bool = False,
     ) -> tuple[int, str, str]:
-        """Run the program to its end: exit status, output and error output."""
-        out, err = _Text(), _Text()
+        """Run the program to its end: exit status, output and error output, both of them on a
+        terminal of many columns if that is requested."""
+        out, err = _Text(terminal), _Text(terminal)
+        self.patch(os, "environ", {**os.environ, "COLUMNS": "200", "TERM": "xterm"})
         said = _piped(stdin)
         given = self.patch(sys, "stdin", said)
         try:

@@ -1,0 +1,95 @@
+"""``disque cluster downgrade``: all that it says."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.livenode import VerbCase
+from tests.client.scripted import NODE_IDS, ScriptedNode, array, bulk
+
+
+class DowngradeTests(VerbCase):
+    """A node with all that originals do not know, and nodes that are different."""
+
+    def lose(self, patterns: int, schedules: int) -> None:
+        """Policies and schedules, two keys, and a job in a backoff."""
+        for number in range(patterns):
+            self.call("QPOLICY", "SET", f"p{number}", "ttl", 5)
+        for number in range(schedules):
+            self.disque("schedule", "set", f"s{number}", "@daily", "q", "b")
+        for key in ("k", "l"):
+            self.call("ADDJOB", "q", "x", 0, "UNIQUE", key)
+        self.call("QPOLICY", "SET", "p0", "retry-delay", 60)
+        self.call("ADDJOB", "p0", "x", 0, "RETRY", 60)
+        ((_, job_id, _),) = self.call("GETJOB", "FROM", "p0")
+        self.call("NACK", job_id)
+
+    def said(self, *words: str) -> tuple[int, list[str], str]:
+        """The exit status, the lines without the address, and the errors."""
+        status, output, errors = self.disque("cluster", "downgrade", self.node.address, *words)
+        return status, output.replace(f"{self.node.address}: ", "").splitlines(), errors
+
+    def test_many(self) -> None:
+        """Of each kind it is said how many there are, with the names of the first five."""
+        self.lose(6, 7)
+        expected = [
+            "policies of 6 patterns: p0, p1, p2, p3, p4 and 1 more",
+            "7 schedules: s0, s1, s2, s3, s4 and 2 more",
+            "2 keys of jobs: ADDJOB with UNIQUE is refused by originals",
+            "1 jobs in a backoff: they come back after their RETRY, perhaps sooner",
+        ]
+        self.assertEqual((1, expected, ""), self.said())
+
+    def test_few(self) -> None:
+        """Up to five names are all of them; programs get what there is as a document."""
+        self.lose(5, 1)
+        status, lines, _ = self.said()
+        self.assertEqual("policies of 5 patterns: p0, p1, p2, p3, p4", lines[0])
+        self.assertEqual("1 schedules: s0", lines[1])
+        status, (line,), _ = self.said("--json")
+        self.assertEqual(1, status)
+        (found,) = json.loads(line).values()
+        counts = {name.split(":")[0]: count for name, count in found.pop("counts").items()}
+        self.assertEqual({"keys of jobs": 2, "jobs in a backoff": 1}, counts)
+        patterns = [f"p{number}" for number in range(5)]
+        rest = {"policies": patterns, "schedules": ["s0"], "keys_in_log": False}
+        self.assertEqual(rest, found)
+
+    def test_contradiction(self) -> None:
+        """Whoever asks for both is asked which one, and nothing is deleted."""
+        self.lose(1, 0)
+        status, _, errors = self.disque(
+            "cluster", "downgrade", self.node.address, "--check", "--do", "--yes"
+        )
+        self.assertEqual(2, status)
+        self.assertIn("Use --check or --do.", errors)
+        self.assertEqual(1, len(self.client.policy_list()))
+
+    def test_others(self) -> None:
+        """An original loses nothing; keys in a log need a program, which is named; a node that
+        cannot be asked might lose anything."""
+        name, table = NODE_IDS[0], f"{NODE_IDS[0]} 127.0.0.1:1 myself 0 0 connected\n"
+        cluster = {"CLUSTER MYID": bulk(name), "CLUSTER NODES": bulk(table)}
+        original = ScriptedNode(name, INFO=bulk(""), **cluster)
+        logged = ScriptedNode(
+            NODE_IDS[1],
+            **{**cluster, "CLUSTER MYID": bulk(NODE_IDS[1])},
+            INFO=bulk("keys:1\r\njobs_in_backoff:0\r\naof_enabled:1\r\n"),
+            QPOLICY=array(),
+            SCHEDULE=b"-ERR unknown command 'SCHEDULE'\r\n",
+        )
+        gone = ScriptedNode()
+        gone.close()
+        for node in (original, logged):
+            self.addCleanup(node.close)
+        words = ("cluster", "downgrade")
+        at = original.address
+        self.assertEqual((0, f"{at}: nothing\n", ""), self.disque(*words, at))
+        status, output, _ = self.disque(*words, logged.address)
+        lines = [line.removeprefix(f"{logged.address}: ") for line in output.splitlines()]
+        keys = "1 keys of jobs: ADDJOB with UNIQUE is refused by originals"
+        log = "keys in the log: once the node is stopped, disque-check-aof --original"
+        self.assertEqual((1, [keys, log]), (status, lines))
+        status, output, errors = self.disque(*words, at, gone.address)
+        self.assertEqual((1, f"{at}: nothing\n"), (status, output))
+        self.assertRegex(errors, rf"^{gone.address} could not be asked \(.* refused\)\.\n\Z")
