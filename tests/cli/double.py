@@ -1,11 +1,13 @@
-"""A server that sends replies from a script, for the command line clients."""
+"""A server that sends replies from a script, for the command line clients, and what they print."""
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import hiredis
 
@@ -88,3 +90,30 @@ def _text(answer: bytes) -> bytes:
 
 def _string(data: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(data), data)
+
+
+class _Shown(io.RawIOBase):
+    """Takes what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.data += bytes(data)
+        return len(data)
+
+
+class Screen(io.BufferedWriter):
+    """A standard output: people see of it what was flushed."""
+
+    def __init__(self) -> None:
+        self._shown = _Shown()
+        super().__init__(self._shown)
+
+    def seen(self) -> bytes:
+        """What people see."""
+        return self._shown.data

@@ -75,3 +75,38 @@ class ReadReplyTests(SynchronousTestCase):
     def test_reads_what_encode_writes(self, words: list[bytes]) -> None:
         """An encoded array of strings can be read back, with any bytes."""
         self.assertEqual(words, read(encode(words)))
+
+    def test_complaints(self) -> None:
+        """Who speaks with another server sees the beginning of what it answers."""
+        long = bytes(range(65, 91)) * 3
+        numbers = {b":" + long: long, b"$" + long: long, b"*--1": b"--1", b":": b""}
+        for line, shown in numbers.items():
+            expected = f"the server sent {shown[:40]!r} instead of a number"
+            self.assertEqual(expected, str(self.assertRaises(PeerError, read, line + b"\r\n")))
+        expected = f"this is not a Disque server: it answered {(b'?' + long)[:40]!r}"
+        error = self.assertRaises(PeerError, read, b"?" + long + b"\r\n")
+        self.assertEqual(expected, str(error))
+        error = self.assertRaises(PeerError, read, long + b"\n")
+        self.assertEqual(f"the server sent a line without a valid end: {long[:40]!r}", str(error))
+
+    def test_exact_limits(self) -> None:
+        """What is just within the limits is read, and what is just beyond them is refused."""
+        digits = b"1" * 20
+        self.assertEqual(int(digits), read(b":" + digits + b"\r\n"))
+        self.assertEqual(-int(digits), read(b":-" + digits + b"\r\n"))
+        self.assertRaises(PeerError, read, b":1" + digits + b"\r\n")
+        value: Reply = []
+        for _ in range(31):
+            value = [value]
+        self.assertEqual(value, read(b"*1\r\n" * 31 + b"*0\r\n"))
+        error = self.assertRaises(PeerError, read, b"*1\r\n" * 32 + b"*0\r\n")
+        self.assertEqual("the server nested its reply too deeply", str(error))
+        size = 512 * 1024 * 1024
+        self.assertRaises(EOFError, read, b"$%d\r\n" % size)
+        error = self.assertRaises(PeerError, read, b"$%d\r\n" % (size + 1))
+        expected = f"the server announced a string of {size + 1} bytes; the limit is 512 MiB"
+        self.assertEqual(expected, str(error))
+
+    def test_nothing(self) -> None:
+        """The absence of a value has no length, and takes nothing from what follows."""
+        self.assertEqual([None, None, 1], read(b"*3\r\n$-1\r\n*-1\r\n:1\r\n"))

@@ -15,7 +15,7 @@ from disque_tx.cli.modes.monitoring import (
     latency,
     stat,
 )
-from tests.cli.double import CLOSE, ScriptedServer
+from tests.cli.double import CLOSE, Screen, ScriptedServer
 
 
 def info(commands: int, rewriting: int = 0) -> bytes:
@@ -122,6 +122,69 @@ class MonitoringTests(SynchronousTestCase):
         text = self.out.getvalue().decode()
         self.assertIn("Longest gap so far: 500 microseconds", text)
         self.assertIn("4 runs, on average 500000.0000 microseconds (500000000.00 nano", text)
+
+    def test_intrinsic_total(self) -> None:
+        """At the end it is said how much longer the longest gap was than the others."""
+        ticks = iter([0, 1000, 3000, 4000])
+        intrinsic_latency(self.out, lambda: next(ticks), 4e-6)
+        expected = (
+            "Longest gap so far: 1 microseconds",
+            "Longest gap so far: 2 microseconds",
+            "3 runs, on average 1.3333 microseconds (1333.33 nanoseconds) each",
+            "The longest took 2 times the average",
+        )
+        self.assertEqual("\n".join(expected) + "\n", self.out.getvalue().decode())
+
+    def test_seen_at_once(self) -> None:
+        """Each line is seen while the program pauses, and not only when it ends."""
+        screen = Screen()
+        seen: list[bytes] = []
+        rests: list[float] = []
+
+        def rest(pause_s: float) -> None:
+            seen.append(screen.seen())
+            rests.append(pause_s)
+
+        connection = self.connect(self.serve(b"+PONG\r\n", CLOSE))
+        with self.assertRaises(ServerConnectionLost):
+            latency(connection, screen, Ticking(0.001), rest, None)
+        self.assertTrue(seen[-1].endswith(b"(1 samples)"), seen)
+        server = self.serve(info(1), CLOSE, b"-ERR no\r\n")
+        with self.assertRaises(RefusedError):
+            stat(lambda: self.connect(server), screen, rest, 7.0)
+        self.assertTrue(seen[1].endswith(b"9           \n"), seen[1])
+        self.assertTrue(seen[2].endswith(b"Reconnecting (1)...\n"), seen[2])
+        self.assertEqual([0.01, 7.0, 1.0], rests)
+        ticks = iter([0, 5000, 6000])
+
+        def tick() -> int:
+            seen.append(screen.seen())
+            return next(ticks)
+
+        intrinsic_latency(screen, tick, 6e-6)
+        self.assertTrue(seen[-1].endswith(b"Longest gap so far: 5 microseconds\n"), seen[-1])
+
+    def test_latency_range(self) -> None:
+        """The least and the greatest round trip of all samples are shown, and their mean."""
+        connection = self.connect(self.serve(*[b"+PONG\r\n"] * 3, CLOSE))
+        times = iter([0.0, 0.0, 0.5, 1.0, 1.25, 2.0, 2.75, 3.0])
+        with self.assertRaises(ServerConnectionLost):
+            latency(connection, self.out, lambda: next(times), self.clock.advance, 9.0)
+        last = self.out.getvalue().split(b"\x1b[2K")[-1]
+        self.assertEqual(b"min: 250, max: 750, avg: 500.00 (3 samples)", last)
+
+    def test_stat_of_others(self) -> None:
+        """What a server does not report, or not as a number, is zero; the growth of the requests
+        after a restart is that since the last line."""
+        text = "total_commands_processed:\u00b2\r\nused_memory:-5\r\nno colon\r\n".encode()
+        answers = [info(9), b"$%d\r\n%b\r\n" % (len(text), text), info(4), b"-ERR no\r\n"]
+        server = self.serve(*answers)
+        with self.assertRaises(RefusedError) as refused:
+            stat(lambda: self.connect(server), self.out, self.clock.advance, 1.0)
+        self.assertEqual("ERR no", str(refused.exception))
+        rows = [line.split() for line in self.out.getvalue().decode().splitlines()[2:]]
+        self.assertEqual(["0/0", "0B", "0", "0", "0", "(+-9)", "0"], rows[1])
+        self.assertEqual(["4", "(+4)"], rows[2][4:6])
 
     def test_human_size(self) -> None:
         """Sizes are shown in the unit that keeps them short."""

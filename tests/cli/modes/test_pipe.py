@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import ServerConnection, ServerConnectionLost, encode
 from disque_tx.cli.modes.pipe import PipeMode
-from tests.cli.double import CLOSE, ECHO, ScriptedServer
+from tests.cli.double import CLOSE, ECHO, Screen, ScriptedServer
 
 MARK = b"\xff\r\n01234567890123456"
 
@@ -62,3 +62,24 @@ class PipeTests(SynchronousTestCase):
         """A connection closed by the server is an error."""
         pipe = self.pipe(encode([b"PING"]), CLOSE)
         self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
+
+    def test_counts_at_the_end(self) -> None:
+        """A lost connection, and bytes that are no replies, leave the counts of what was there."""
+        pipe = self.pipe(encode([b"PING"]) * 2, b"+PONG\r\n", CLOSE)
+        error = self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
+        self.assertEqual("Server closed the connection", str(error))
+        self.assertTrue(self.out.getvalue().endswith(b"errors: 0, replies: 1\n"))
+        pipe = self.pipe(encode([b"PING"]), b"HTTP/1.1 400\r\n")
+        error = self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
+        self.assertTrue(str(error).startswith("this is not a Disque server: "), str(error))
+        self.assertTrue(self.out.getvalue().endswith(b"errors: 0, replies: 0\n"))
+
+    def test_seen_at_once(self) -> None:
+        """Whoever waits for the last reply sees that nothing else is missing."""
+        pipe = self.pipe(encode([b"PING"]), b"+PONG\r\n", CLOSE)
+        screen = pipe.out = Screen()
+        self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
+        self.assertEqual(
+            b"All data transferred. Waiting for the last reply...\nerrors: 0, replies: 1\n",
+            screen.seen(),
+        )
