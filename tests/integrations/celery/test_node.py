@@ -248,6 +248,14 @@ class ResultTests(NodeCase):
         backend.delete("key")
         self.assertEqual((None, 0), (backend.get("key"), self.length("app:key")))
 
+    def test_forever(self) -> None:
+        """A result without an end, or with one that no node can wait for, is kept for ten years."""
+        ten_years_s = 10 * 365 * 86_400
+        for expires in (0, ten_years_s + 1, 2**40):
+            self.backend(expires).set(f"k{expires}", "x")
+            ttl_s = self.option(f"k{expires}", b"ttl")
+            self.assertTrue(ten_years_s - 60 < ttl_s <= ten_years_s, (expires, ttl_s))
+
     def test_options(self) -> None:
         """Options of others are left to these; unknown ones are refused with those that there
         are."""

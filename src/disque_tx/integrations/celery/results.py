@@ -20,9 +20,10 @@ from disque_tx.integrations.celery.options import (
     without_password,
 )
 from disque_tx.integrations.results import Results
-from disque_tx.messages.limits import SECONDS_MAX
 
 _OPTIONS: Final = ("replicate", "queue_name_prefix")
+#: How long a result is kept that has no end: the TTL of a job ends before the year 2106.
+_LONGEST_S: Final = 10 * 365 * 86_400
 #: Options that Celery itself looks at.
 _OTHERS: Final = ("global_keyprefix", "retry_policy")
 
@@ -64,7 +65,7 @@ class DisqueBackend(KeyValueStoreBackend):
         return [self.get(key) for key in keys]
 
     def set(self, key: str | bytes, value: str | bytes) -> None:
-        ttl_s = min(self.expires or SECONDS_MAX, SECONDS_MAX)
+        ttl_s = min(self.expires or _LONGEST_S, _LONGEST_S)
         self._results.put(bytes_to_str(key), ensure_bytes(value), ttl_s)
 
     def delete(self, key: str | bytes) -> None:
