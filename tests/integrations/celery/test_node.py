@@ -104,6 +104,26 @@ class QueueTests(NodeCase):
         self.assertEqual(["goal"], self.bodies("sport"))
         self.assertEqual(["goal", "vote"], self.bodies("all"))
 
+    def test_unbound(self) -> None:
+        """A queue that is unbound gets no more messages, neither of this program nor of others, and
+        keeps its other bindings; one that is deleted gets none either."""
+        exchange = Exchange("news", "topic")
+        sport = Queue("sport", exchange, routing_key="sport.#")(self.channel)
+        whole = Queue("all", exchange, routing_key="#")(self.channel)
+        for queue in (sport, whole):
+            queue.declare()
+        sport.bind_to(exchange, routing_key="games.#")
+        sport.unbind_from(exchange, routing_key="sport.#")
+        for topic in ("sport.today", "games.today"):
+            self.send(topic, exchange=exchange, routing_key=topic)
+        self.assertEqual(["games.today"], self.bodies("sport"))
+        self.assertEqual(["sport.today", "games.today"], self.bodies("all"))
+        self.channel.queue_delete("all")
+        self.send("left", exchange=exchange, routing_key="home")
+        self.assertEqual((0, 0), (self.length("all"), self.length("sport")))
+        ((key, _, queue),) = self.channel.broker.bindings.table("news", fresh=True)
+        self.assertEqual(("games.#", "sport"), (key, queue))
+
     def test_fanout(self) -> None:
         """Each queue of a fanout exchange gets a message once; bindings of queues that end with
         their process are kept for a minute only."""

@@ -78,12 +78,12 @@ class Bindings:
             gone = {
                 (bound, binding)
                 for bound, binding in self._passing
-                if bound == exchange and _matches(binding, queue, routing_key)
+                if bound == exchange and matches(binding, queue, routing_key)
             }
             self._passing -= gone
         for job in self._jobs(exchange):
             binding = _decoded(job.body)
-            if binding is not None and _matches(binding, queue, routing_key):
+            if binding is not None and matches(binding, queue, routing_key):
                 self._client.ack_jobs(job.id)
         self._known.pop(exchange, None)
 
@@ -127,7 +127,8 @@ class Bindings:
                     _LOG.info("The binding of queue %r is not renewed: %s", binding[2], error)
 
 
-def _matches(binding: Binding, queue: str, routing_key: str | None) -> bool:
+def matches(binding: Binding, queue: str, routing_key: str | None) -> bool:
+    """Whether this is a binding of a queue; ``routing_key``: and with this one."""
     return binding[2] == queue and routing_key in (None, binding[0])
 
 

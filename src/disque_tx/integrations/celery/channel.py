@@ -16,7 +16,7 @@ from kombu.transport import virtual
 
 from disque_tx.client import ClientError
 from disque_tx.client.blocking import TakenJob
-from disque_tx.integrations.celery.bindings import Binding
+from disque_tx.integrations.celery.bindings import Binding, matches
 from disque_tx.integrations.celery.broker import Broker
 from disque_tx.integrations.celery.fetcher import MessageFetcher, give_back
 from disque_tx.integrations.celery.messages import DamagedMessage, decoded, original
@@ -64,7 +64,13 @@ class DisqueChannel(virtual.Channel):
     ) -> None:
         super().queue_unbind(queue, exchange, routing_key, arguments, **kwargs)
         if exchange:
-            self.broker.bindings.remove(exchange, queue, routing_key)
+            self._unbind(exchange, queue, routing_key)
+
+    def _unbind(self, exchange: str, queue: str, routing_key: str | None = None) -> None:
+        """Unbind a queue, for this program as well: kombu keeps what was bound here."""
+        local = self.state.exchanges.get(exchange, {}).get("table", [])
+        local[:] = [binding for binding in local if not matches(binding, queue, routing_key)]
+        self.broker.bindings.remove(exchange, queue, routing_key)
 
     def get_table(self, exchange: str) -> list[Binding]:
         local = self.state.exchanges.get(exchange, {}).get("table", ())
@@ -97,7 +103,7 @@ class DisqueChannel(virtual.Channel):
     def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
         exchange = args[0] if args else None
         if exchange:
-            self.broker.bindings.remove(exchange, queue)
+            self._unbind(exchange, queue)
         self.broker.purge(queue)
         self._passing.discard(queue)
 
