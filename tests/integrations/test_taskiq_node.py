@@ -71,6 +71,17 @@ class ScheduleTests(VerbCase):
         found = (interval.name, interval.queue, interval.when)
         self.assertEqual(("taskiq:i", "other\x062", "EVERY 90"), found)
 
+    def test_terms(self) -> None:
+        """A task without terms comes back after a minute, and is kept for ten days."""
+        broker = DisqueBroker()
+        queue, options = broker.placed({})
+        found = (queue, options.retry_s, options.ttl_s, options.delay_s, options.replicate)
+        self.assertEqual(("taskiq", 60, 10 * 86_400, None, None), found)
+        for name in ("delay", "ttl", "priority"):
+            error = self.assertRaises(ValueError, broker.placed, {name: "soon"})
+            self.assertEqual(f"The label {name} is a number, not 'soon'.", str(error))
+        self.assertRaises(ValueError, DisqueBroker, prefetch=0)
+
     def test_refused(self) -> None:
         """What nodes cannot follow is refused with what is possible."""
 
@@ -78,6 +89,8 @@ class ScheduleTests(VerbCase):
             for when, said in (
                 ({"interval": timedelta(seconds=0.5)}, "An interval is a whole number of seconds"),
                 ({"interval": timedelta(seconds=1.5)}, "An interval is a whole number of seconds"),
+                ({"interval": 0}, "An interval is a whole number of seconds, not 0."),
+                ({"interval": -1}, "An interval is a whole number of seconds, not -1."),
                 ({"interval": None}, "An interval is a whole number of seconds, not None."),
                 ({"cron": "* * * * *", "cron_offset": timedelta(hours=1)}, "cron_offset is the"),
             ):

@@ -145,6 +145,17 @@ class ChannelTests(FrameworkCase):
         self.assert_settled("NACK", JOB_ID)
         self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
 
+    def test_in_turn(self) -> None:
+        """Of several queues another one comes first each time, so that none is left out."""
+        for queue in "abc":
+            self.channel.basic_consume(queue, False, self.fail, queue)
+        wanted: list[list[str]] = []
+        self.patch(self.channel._fetcher, "want", lambda names, _: wanted.append(names))
+        for _ in range(4):
+            self.channel.fetch()
+        plain = ["".join(name for name in names if "\x06" not in name) for names in wanted]
+        self.assertEqual(["bca", "cab", "abc", "bca"], plain)
+
     def test_damaged(self) -> None:
         """A job that is no message becomes a dead letter before it is acknowledged: a crash in
         between may double it, and never loses it."""
