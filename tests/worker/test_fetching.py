@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.base.errors import BadHandlers
-from disque_tx.worker.fetching import Fair, Order, Priority, fetch
+from disque_tx.worker.fetching import Fair, Order, Priority, fetch, order_of
 from disque_tx.worker.remote.commands import control_queue
 from disque_tx.worker.tasks.routes import RouteTable, routes_of
 from tests.worker.memory import MemoryClient, lost
@@ -167,3 +167,44 @@ class RouteTests(SynchronousTestCase):
         self.assertRaises(BadHandlers, table.only, ["mail:a", "fax"])
         self.assertRaises(BadHandlers, table.only, ["fax:*"])
         self.assertRaises(BadHandlers, table.only, [])
+
+
+class WeightTests(SynchronousTestCase):
+    """How much more often a queue comes first."""
+
+    def test_limits(self) -> None:
+        """Weights are from 1 to 100; what is beyond is refused, whichever queue it is of."""
+        Fair(["a", "b"], {"a": 1, "b": 100})
+        for weights in ({"a": 0}, {"b": 101}, {"a": 100, "b": -1}):
+            error = self.assertRaises(BadHandlers, Fair, ["a", "b"], weights)
+            self.assertEqual("The weight of a queue is a number from 1 to 100.", str(error))
+
+    def test_share(self) -> None:
+        """A queue comes first as often as its weight says."""
+        order = Fair(["a", "b", "c"], {"a": 3, "c": 2})
+        firsts = [order.waits()[0] for _ in range(12)]
+        self.assertEqual({"a": 6, "b": 2, "c": 4}, {name: firsts.count(name) for name in "abc"})
+        self.assertEqual([], order.tries())
+
+    def test_orders(self) -> None:
+        """There are two orders; weights are for the fair one."""
+        self.assertEqual([("a",), ("b",)], order_of("priority", ["a", "b"], None).tries())
+        self.assertEqual([], order_of("priority", ["a"], None).tries())
+        self.assertEqual(("a", "b"), order_of("priority", ["a", "b"], {}).waits())
+        self.assertRaises(BadHandlers, order_of, "priority", ["a"], {"a": 2})
+        error = self.assertRaises(BadHandlers, order_of, "random", ["a"], None)
+        expected = "The order is 'priority', or 'fair', for which there may be weights."
+        self.assertEqual(expected, str(error))
+
+    def test_left_to_nodes(self) -> None:
+        """A node chooses among up to 100 patterns; one that does not know these is asked again
+        after a thousand requests."""
+        names = [f"q{number}" for number in range(101)]
+        self.assertEqual(100, len(Fair(names[:100]).shared()))
+        self.assertEqual((), Fair(names).shared())
+        self.assertEqual((), Fair(["a"], {"a": 2}).shared())
+        order = Fair(["a"])
+        self.assertEqual(("a",), order.shared())
+        order.refused()
+        asked = [bool(order.shared()) for _ in range(1_000)]
+        self.assertEqual([False] * 999 + [True], asked)

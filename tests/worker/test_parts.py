@@ -199,3 +199,29 @@ class ThreadTests(SynchronousTestCase):
         released.set()
         self.finish(1)
         self.assertEqual([True, False], [one is not None for _, one in self.done])
+
+    def names(self) -> list[str]:
+        """The threads of the workers that run."""
+        return sorted(one.name for one in threading.enumerate() if "disque-worker" in one.name)
+
+    def test_started(self) -> None:
+        """There are as many threads as there are slots at a time, up to the limit; they end when
+        the worker does, and new ones are started after that."""
+        for number in range(3):
+            self.threads.put(Slot(self.run_of(lambda: None)))
+            self.finish(number + 1)
+            self.assertEqual(["disque-worker-1"], self.names())
+        released = threading.Event()
+        for _ in range(3):
+            self.threads.put(Slot(self.run_of(lambda: released.wait(10))))
+        running = [one for one in threading.enumerate() if "disque-worker" in one.name]
+        self.assertEqual(["disque-worker-1", "disque-worker-2"], self.names())
+        released.set()
+        self.finish(6)
+        self.threads.stop()
+        for one in running:
+            one.join(10)
+        self.assertEqual([], self.names())
+        self.threads.put(Slot(self.run_of(lambda: None)))
+        self.finish(7)
+        self.assertEqual(["disque-worker-1"], self.names())

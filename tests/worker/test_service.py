@@ -343,7 +343,7 @@ class FailureTests(WorkerTestCase):
         """A failed job with RETRY 0 is not tried again, but becomes a dead letter."""
         job_id = self.client.put("a", b"once", retry_s=0)
         worker = self.worker({"a": boom})
-        self.pass_s(1)
+        self.pass_s(60)
         (letter,) = self.client.letters("a")
         once = AddOptions(retry_s=0, ttl_s=86400, replicate=1)
         self.assertEqual((b"once", once), (letter.body, letter.add_options))

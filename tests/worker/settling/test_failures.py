@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from twisted.internet.defer import Deferred
+from twisted.logger import formatEvent
 
-from disque_tx.client import TooLate
-from disque_tx.worker import Context
+from disque_tx.client import Refused, TooLate
+from disque_tx.worker import Context, Queue
+from tests.logged import observe
 from tests.worker.memory import NODE, HangingPool, WorkerTestCase
 
 
@@ -75,3 +77,50 @@ class BackoffTests(WorkerTestCase):
     def given_back(self) -> int:
         """How many jobs the worker has given back."""
         return sum(len(ids) for command, _, ids in self.client.calls if command == "NACK")
+
+
+def _boom(job: Context) -> None:
+    raise ValueError("no")
+
+
+class LimitTests(WorkerTestCase):
+    """How often a failing job is tried, and who says so."""
+
+    def test_of_a_queue(self) -> None:
+        """A queue with tasks may have a limit of its own, which is 0, too; other queues have that
+        of the worker."""
+        for limit, tries in ((0, 1), (2, 3), (None, 2)):
+            queue = Queue(f"q{limit}", retries_max=limit)
+            queue.job(name="boom")(lambda: _boom)
+            self.client.put(queue.name, b'{"task": "other"}')
+            worker = self.worker(queue, retries_max=1)
+            self.pass_s(200)
+            (letter,) = self.client.letters(queue.name)
+            self.assertEqual(tries, letter.nacks + 1, limit)
+            self.stop(worker)
+
+    def test_unknown_retry(self) -> None:
+        """A job with RETRY 0 whose heartbeat a node refuses is not given back: nobody would get
+        it."""
+        self.client.put("a", b"once", retry_s=0)
+        refused = Refused("WORKING", NODE, "ERR", "no")
+        self.client.broken = lambda command: refused if command == "WORKING" else None
+        worker = self.worker({"a": _boom})
+        self.pass_s(60)
+        self.assertEqual([b"once"], [letter.body for letter in self.client.letters("a")])
+        self.assertEqual([], self.client.times("NACK"))
+        self.stop(worker)
+
+    def test_trace(self) -> None:
+        """Who wants the log in detail finds the traceback of each failure, also of those that are
+        tried again; without that it is there once, at the end."""
+        lines: list[tuple[str, str]] = []
+        observe(self, lambda event: lines.append((event["log_level"].name, formatEvent(event))))
+        job_id = self.client.put("a")
+        worker = self.worker({"a": _boom}, retries_max=1)
+        self.pass_s(20)
+        traces = [(level, text) for level, text in lines if "Traceback" in text]
+        self.assertEqual(["debug", "warn"], [level for level, _ in traces])
+        self.assertTrue(traces[0][1].startswith(f"Job {job_id}: Traceback"), traces[0][1])
+        self.assertTrue(traces[0][1].endswith("ValueError: no"), traces[0][1])
+        self.stop(worker)

@@ -168,6 +168,16 @@ class TaskTests(SynchronousTestCase):
         self.assertRaises(Undecodable, self.queue.call, context(b"[" * 1_000_000))
         self.assertRaises(UnknownTask, self.queue.call, context(b'{"task":"other"}'))
 
+    def test_unknown(self) -> None:
+        """Who reads why a task was not done sees which one is missing in which queue, and who waits
+        for its result hears of it."""
+        body = json.dumps({"task": "x" * 1_000, "reply": "result:1"}).encode()
+        error = self.assertRaises(UnknownTask, self.queue.call, context(body))
+        before, _, after = str(error).partition("x" * 50)
+        self.assertEqual("result:1", error.reply)
+        self.assertEqual(f"Queue {self.queue.name!r} has no task '", before)
+        self.assertLess(len(after), 500)
+
     def test_options(self) -> None:
         """Options of a call override those of the task, which override those of the queue."""
 
