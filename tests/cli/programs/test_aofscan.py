@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.programs.aofscan import ScanReport, next_good_record, scan
-from disque_tx.wire.files.aof import note_record
+from disque_tx.cli.programs.aofscan import (
+    ScanReport,
+    next_good_record,
+    pieces_for_original,
+    scan,
+)
+from disque_tx.wire.files.aof import count_record, note_record
 
 NODE0 = (Path(__file__).parents[2] / "vectors" / "aof" / "node0.aof").read_bytes()
 JOB_ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
@@ -111,7 +116,7 @@ class ScanTests(SynchronousTestCase):
         report = check(record(b"LOADJOB") + record(b"DELJOB", JOB_ID, JOB_ID))
         self.assertEqual(2, report.damaged)
         self.assertEqual("LOADJOB has 0 arguments instead of one", report.damage)
-        for name in (b"NOTEJOB", b"HOLDKEY", b"FREEKEY"):
+        for name in (b"NOTEJOB", b"HOLDKEY", b"FREEKEY", b"COUNTJOB", b"DELJOB", b"LOADJOB"):
             report = check(record(name, b"a", b"b"))
             self.assertEqual(f"{name.decode()} has 2 arguments instead of one", report.damage)
 
@@ -119,6 +124,74 @@ class ScanTests(SynchronousTestCase):
         """Notes about jobs, which originals do not write, are whole."""
         report = check(note_record(JOB_ID, b"beanstalk", b"note"))
         self.assertEqual((0, "", 1), (report.damaged, report.damage, report.own))
+
+    def test_contents(self) -> None:
+        """What is in the records that only disque-tx writes is looked at, to its last byte."""
+        good = [
+            note_record(JOB_ID, b"beanstalk", b"note"),
+            count_record(JOB_ID, 1, 2),
+            record(b"FREEKEY", b"k" * 512),
+            record(b"FREEKEY", b"k"),
+        ]
+        for data in good:
+            found = check(data)
+            self.assertEqual((0, "", 1), (found.damaged, found.damage, found.own), data)
+        bad = {
+            record(b"FREEKEY", b""): "a key of 0 bytes",
+            record(b"FREEKEY", b"k" * 513): "a key of 513 bytes",
+            record(b"HOLDKEY", b"key"): "3 bytes that are no key",
+            record(b"HOLDKEY", b"k" * 1_025): "1025 bytes that are no key",
+            record(b"NOTEJOB", b"note"): "4 bytes that are no note about a job",
+        }
+        for data, damage in bad.items():
+            self.assertEqual(damage, check(data).damage)
+        self.assertTrue(check(record(b"COUNTJOB", b"count")).damage)
+
+    def test_words(self) -> None:
+        """What ends the readable part of a log is said with its offset, in hexadecimal."""
+        whole = record(b"DELJOB", JOB_ID)
+        at = f"0x{len(whole):16x}: "
+        cases = {
+            b"x\r\n": at + "Expected prefix 'x', got: '*'",
+            b"\x01\r\n": at + "Expected prefix '\\x01', got: '*'",
+            b"*2\n": at + "Expected \\r\\n, got: 0a00",
+            b"*1\r\n$-1\r\n": f"0x{len(whole) + 9:16x}: Expected a length, got: -1",
+            b"*1\r\n$2\r\nabcd": f"0x{len(whole) + 8:16x}: Expected \\r\\n, got: 6364",
+            b"*1\r\n$9\r\nabc": f"0x{len(whole) + 8:16x}: Expected to read 11 bytes, got 3 bytes",
+            b"": "",
+        }
+        for rest, problem in cases.items():
+            report = check(whole + rest)
+            self.assertEqual((problem, len(whole)), (report.problem, report.ok_up_to), rest)
+
+    def test_sizes(self) -> None:
+        """A job of 84 bytes is the smallest one, and what a job says of itself is compared with
+        what there is."""
+        smallest = job(b"", b"", 0)
+        self.assertEqual((84, ""), (len(smallest), check(record(b"LOADJOB", smallest)).damage))
+        found = check(record(b"LOADJOB", smallest[:-1])).damage
+        self.assertEqual("the job has 83 bytes, fewer than the smallest job (84)", found)
+        size = len(job())
+        found = check(record(b"LOADJOB", job(surplus=1))).damage
+        self.assertEqual(
+            f"the job says it has {size + 1} bytes, but the record holds {size}", found
+        )
+        found = check(record(b"LOADJOB", job(node_count=0))).damage
+        self.assertEqual(f"the job says it has {size} bytes, but its parts make {size - 40}", found)
+        found = check(record(b"LOADJOB", job(body_length=1_000))).damage
+        expected = "the lengths of queue, body or nodes list reach beyond the end of the job"
+        self.assertEqual(expected, found)
+
+    def test_for_original(self) -> None:
+        """An original gets all records that it can load, unchanged and in their order, however long
+        they are."""
+        large = record(b"LOADJOB", job(body=bytes(2 * 1024 * 1024 + 5)))
+        kept = [record(b"LOADJOB", job()), large, record(b"DELJOB", JOB_ID), record(b"PING")]
+        own = [count_record(JOB_ID, 1, 2), record(b"FREEKEY", b"k")]
+        data = kept[0] + own[0] + kept[1] + own[1] + kept[2] + own[0] + kept[3]
+        pieces = list(pieces_for_original(io.BytesIO(data), len(data)))
+        self.assertEqual(b"".join(kept), b"".join(pieces))
+        self.assertLessEqual(max(map(len, pieces)), 1024 * 1024)
 
     def test_foreign_records(self) -> None:
         """Commands that no server writes are counted."""

@@ -1,0 +1,72 @@
+"""``disque workqueue``: its words, and what it does with a Redis server in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from disque_tx.cli.verbs.workers import workqueue
+from tests.cli.livenode import VerbCase
+
+_REDIS = "redis://127.0.0.1:1/3"
+
+
+class WordTests(VerbCase):
+    """Words, which are checked before anything is connected to."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.started: list[tuple[Any, ...]] = []
+        self.patch(workqueue, "run", lambda *words: self.started.append(words))
+
+    def refused(self, *words: str) -> str:
+        """Why these words are refused."""
+        status, _, errors = self.disque("workqueue", *words)
+        self.assertEqual((2, []), (status, self.started), words)
+        return errors
+
+    def test_clean(self) -> None:
+        """Cleaning happens once or often; what does not fit together is refused."""
+        prefix = ("clean", "--prefix", "p")
+        wrong: tuple[tuple[str, ...], ...] = (
+            (), ("--once", "--every", "5"), ("--deep",), ("--every", "5", "--deep"),
+            ("--once", "--deep-every", "5"),
+        )  # fmt: skip
+        for words in wrong:
+            said = self.refused(*prefix, *words, _REDIS)
+            self.assertIn("Use either --every S, with --deep-every S or without, or --once", said)
+        right: tuple[tuple[str, ...], ...] = (
+            ("--once",), ("--once", "--deep"), ("--every", "5"),
+            ("--every", "5", "--deep-every", "50"),
+        )  # fmt: skip
+        for words in right:
+            self.started.clear()
+            status, _, errors = self.disque("workqueue", *prefix, *words, _REDIS)
+            self.assertEqual((0, ""), (status, errors), words)
+            name, main = self.started[0]
+            kind = "clean_once" if "--once" in words else "clean_often"
+            self.assertEqual(("workqueue", kind), (name, main.__name__))
+
+    def test_values(self) -> None:
+        """Addresses, prefixes and times are checked, each with its option in the message."""
+        cases = {
+            ("counts", "--prefix", "p", "http://a"): "Error: Invalid value",
+            ("counts", "--prefix", "", _REDIS): "Invalid value for '--prefix'",
+            ("counts", _REDIS): "Missing option '--prefix'",
+            ("clean", "--prefix", "p", "--every", "0", _REDIS): "Invalid value for '--every'",
+            ("move", "--prefix", "p", "--queue", "q", _REDIS, "a:1"): (
+                "The address of Disque nodes looks like disque://host:port."
+            ),
+            ("move", "--prefix", "p", "--queue", "q", "--ttl", "0", _REDIS, "disque://a:1"): (
+                "Error: "
+            ),
+        }
+        for words, said in cases.items():
+            self.assertIn(said, self.refused(*words), words)
+
+    def test_several(self) -> None:
+        """Several work queues are named one by one."""
+        status, _, errors = self.disque(
+            "workqueue", "counts", "--prefix", "p", "--prefix", "r", _REDIS
+        )
+        self.assertEqual((0, ""), (status, errors))
+        self.assertEqual("count", self.started[0][1].__name__)
