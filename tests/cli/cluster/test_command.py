@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import json
 
+from disque_tx.cli.cluster import command
+from disque_tx.client.values import ClusterNode
+from disque_tx.diagnosis.facts import Survey, SurveyedNode
 from tests.cli.livenode import LiveNode, VerbCase
 from tests.client.scripted import ScriptedNode
 from tests.commands.desk import ME
@@ -80,6 +83,88 @@ class ClusterTests(VerbCase):
         status, _, errors = self.disque(*words)
         self.assertEqual(2, status)
         self.assertIn("No node knows", errors)
+
+    def test_forget_all(self) -> None:
+        """A node that cannot be asked would bring the forgotten one back, and is named; the node
+        that is forgotten is not asked, and whoever forgets one that still runs is warned."""
+        other = LiveNode(name=b"f" * 40)
+        self.addCleanup(other.stop)
+        gone = ScriptedNode()
+        gone.close()
+        self.connect().call("CLUSTER", "MEET", "127.0.0.1", 1)
+        (node_id,) = self.known()
+        words = ("cluster", "forget", self.node.address, node_id.decode().upper())
+        status, _, errors = self.disque(*words)
+        self.assertEqual(
+            (2, True), (status, "There is no terminal to ask on; use --yes." in errors)
+        )
+        survey = Survey({}, {gone.address: "Connection refused."})
+        known = ClusterNode(node_id.decode(), "10.0.0.9:1", frozenset(), 0, 0, True)
+        for name, address in ((ME.decode(), self.node.address), ("f" * 40, other.address)):
+            table = {known.id: known}
+            survey.views[name] = SurveyedNode(address, name, table, {}, 0, 0, 0.0)
+        self.patch(command, "survey", lambda *_, **__: survey)
+        status, output, errors = self.disque(*words, "--yes")
+        expected = (1, f"2 nodes have forgotten {node_id.decode()}.\n")
+        self.assertEqual(expected, (status, output))
+        self.assertEqual(
+            f"{gone.address} could not be asked (Connection refused). It will bring the node back:"
+            " make sure that it answers, and repeat this.\n",
+            errors,
+        )
+        self.assertEqual("Make 2 nodes forget a?", command._warning(survey, "a", 2))
+        alive = " It still runs: let it leave first (disque cluster evacuate), then stop it."
+        self.assertTrue(command._warning(survey, "f" * 40, 1).endswith(alive))
+
+    def test_forget_words(self) -> None:
+        """An ID that is none is refused before anybody is asked."""
+        for words in (("a" * 39,), ("a" * 41,)):
+            status, _, errors = self.disque("cluster", "forget", "127.0.0.1:1", *words, "--yes")
+            self.assertEqual(2, status)
+            self.assertIn("NODE-ID has 40 characters; see disque cluster nodes.", errors)
+
+    def test_check(self) -> None:
+        """The check says what is wrong and what to do, where nodes listen, and how many answered;
+        programs get the same as a document, and scripts the status."""
+        self.connect().call("PAUSE", "q", "in")
+        words = ("cluster", "check", self.node.address)
+        status, output, _ = self.disque(*words)
+        note = f"note: {self.node.address}: 1 of its first 1000 queues are paused"
+        lines = [note, "    PAUSE queue none, if this is not intended."]
+        self.assertEqual(
+            (0, [*lines, "1 nodes answered: no problem"]), (status, output.splitlines())
+        )
+        status, output, _ = self.disque(*words, "--json")
+        found = json.loads(output)
+        self.assertEqual((0, [self.node.address]), (status, found["nodes"]))
+        (finding,) = found["findings"]
+        self.assertEqual(("note", self.node.address), (finding["severity"], finding["node"]))
+        self.assertEqual({self.node.address: {"clients": [], "bus": []}}, found["listening"])
+        gone = ScriptedNode()
+        gone.close()
+        status, output, _ = self.disque(*words, gone.address)
+        self.assertEqual((1, "1 nodes answered: 1 problems"), (status, output.splitlines()[-1]))
+
+    def test_create(self) -> None:
+        """A cluster is made of nodes that know no others; those that do are named, with whom they
+        know, and so are the same node twice and different versions; nothing is changed then."""
+        self.connect().call("CLUSTER", "MEET", "127.0.0.1", 1)
+        (node_id,) = self.known()
+        other = LiveNode(name=b"f" * 40)
+        self.addCleanup(other.stop)
+        words = ("cluster", "create", "--yes", "--timeout", "0")
+        status, _, errors = self.disque(
+            *words, self.node.address, "localhost:" + str(self.node.port)
+        )
+        self.assertEqual(1, status)
+        self.assertIn("Two of the addresses are the same node. Nothing was changed.", errors)
+        gone = ScriptedNode()
+        gone.close()
+        status, _, errors = self.disque(*words, other.address, gone.address)
+        self.assertEqual(1, status)
+        self.assertIn(f"Not all nodes answer ({gone.address}: ", errors)
+        self.assertIn("). Nothing was changed.", errors)
+        self.assertEqual([node_id], list(self.known()))
 
     def test_downgrade(self) -> None:
         """Whoever goes back to originals is told what gets lost, by the exit status as well."""

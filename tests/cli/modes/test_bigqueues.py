@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 
 from disque_tx.cli.modes.bigqueues import survey
 from tests.cli.livenode import VerbCase
@@ -59,6 +60,31 @@ class CommandTests(VerbCase):
         rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
         self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
         self.assertEqual(f"{self.node.address}: 5 queues\n", error)
+
+    def test_few(self) -> None:
+        """When there are fewer queues than are asked for, by default 20, all of them are shown."""
+        _, output, _ = self.disque("--bigqueues", "-i", 0)
+        shown = [line.split("\t")[1] for line in output.splitlines()[1:]]
+        self.assertEqual(["q5", "q4", "q3", "q2", "q1"], shown)
+        for number in range(6, 25):
+            self.add(f"q{number:02}", *"x" * number)
+        _, output, _ = self.disque("--bigqueues", "-i", 0)
+        shown = [line.split("\t")[1] for line in output.splitlines()[1:]]
+        self.assertEqual([f"q{number:02}" for number in range(24, 5, -1)] + ["q5"], shown)
+
+    def test_rates(self) -> None:
+        """The rates are those of the time between two looks, in which the program rests."""
+        rested: list[float] = []
+
+        def rest(pause_s: float) -> None:
+            rested.append(pause_s)
+            self.add("q5", *"x" * 8)
+
+        self.patch(time, "sleep", rest)
+        _, output, error = self.disque("--json", "--bigqueues", "-n", 1, "-i", 4, "--all-nodes")
+        row = json.loads(output)
+        self.assertEqual(([4.0], 2.0, 0.0), (rested, row["in_per_s"], row["out_per_s"]))
+        self.assertEqual((13, f"{self.node.address}: 5 queues\n"), (row["length"], error))
 
     def test_forms(self) -> None:
         """Programs get the same rows as JSON and CSV, each with its node."""

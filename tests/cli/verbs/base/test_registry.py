@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.cli.syntax import ENTRIES
 from disque_tx.cli.verbs.base.registry import VERBS, listing, recognised
 from tests.cli.double import ScriptedServer
+from tests.cli.livenode import VerbCase
 from tests.cli.program import run
 
 
@@ -54,6 +55,26 @@ class RecognisedTests(SynchronousTestCase):
             self.assertIsInstance(command, click.Command)
             self.assertEqual(word, command.name)
             self.assertIn(f"  {word} ", listing())
+
+
+class HelpTests(VerbCase):
+    """``disque help``, which needs no node."""
+
+    def test_topics(self) -> None:
+        """Each word leads one step down; what is none of the verb's is looked for among the
+        commands of the server."""
+        for words, begin in (
+            (("dead",), "Usage: disque dead [OPTIONS] COMMAND"),
+            (("dead", "list"), "Usage: disque dead list [OPTIONS] "),
+            (("cluster", "create"), "Usage: disque cluster create [OPTIONS] "),
+        ):
+            status, output, errors = self.disque("help", *words)
+            self.assertEqual((0, "", begin), (status, errors, output[: len(begin)]))
+        for words, part in ((("cluster", "nodes"), "CLUSTER NODES"), (("qlen",), "QLEN queue")):
+            self.assertIn(part, self.disque("help", *words)[1])
+        status, output, _ = self.disque("help")
+        self.assertTrue(output.startswith("Usage: disque [options]"), output[:40])
+        self.assertEqual(output, self.disque("--help")[1])
 
 
 class RunTests(SynchronousTestCase):
