@@ -89,6 +89,16 @@ class LineTests(SynchronousTestCase):
         }
         self.assertEqual(expected, self.one(made))
 
+    def test_counters(self) -> None:
+        """Counters of two bytes are the same in the record, to the greatest one."""
+        for count in (0, 1, 32_767, 32_768, 65_534, 65_535):
+            made = recorder()
+            given_job = job()
+            given_job.nacks = given_job.deliveries = count
+            made.job(events.DELIVERED, given_job, 0, 12, 25)
+            line = self.one(made)
+            self.assertEqual((count, count), (line["nacks"], line["additional_deliveries"]))
+
     def test_added(self) -> None:
         """The options that the job was added with are included."""
         made = recorder()

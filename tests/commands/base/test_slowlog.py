@@ -72,8 +72,10 @@ class SlowLogTests(DeskCase):
     def test_shortened(self) -> None:
         """One huge request cannot fill the memory through the log."""
         self.assertEqual([b"x" * 128], shorten([b"x" * 128]))
+        self.assertEqual([b"x" * 128 + b"... (1 more bytes)"], shorten([b"x" * 129]))
         self.assertEqual([b"x" * 128 + b"... (2 more bytes)"], shorten([b"x" * 130]))
         self.assertEqual([b"x"] * 32, shorten([b"x"] * 32))
+        self.assertEqual([b"x"] * 31 + [b"... (2 more arguments)"], shorten([b"x"] * 33))
         self.assertEqual([b"x"] * 31 + [b"... (3 more arguments)"], shorten([b"x"] * 34))
 
     def test_password_hidden(self) -> None:

@@ -215,6 +215,16 @@ class QscanTests(ScanCase):
             cursor, some = self.step(qscan, *words)
             self.assertEqual((b"0", 500), (cursor, len(some)))
 
+    def test_nothing_found(self) -> None:
+        """A step that finds nothing ends as well, and does not look through all queues while
+        others wait."""
+        for number in range(5_000):
+            self.node.queues.obtain(b"q%d" % number, self.node.now_ms)
+        cursor, some = self.step(qscan, b"COUNT", b"1", b"MINLEN", b"1")
+        self.assertEqual((True, []), (cursor != b"0", some))
+        cursor, some = self.step(qscan, b"BUSYLOOP", b"COUNT", b"1", b"MINLEN", b"1")
+        self.assertEqual((b"0", []), (cursor, some))
+
     def test_filters(self) -> None:
         """MINLEN and MAXLEN are inclusive, -1 means no limit; nothing is imported on a single
         node."""

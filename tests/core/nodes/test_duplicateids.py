@@ -212,9 +212,11 @@ class AsideTests(TwinCase):
         self.assertEqual(1, len(self.replies(waiting)))
 
     def test_settled(self) -> None:
-        """When there are no more objections it serves clients again."""
+        """When there are no more objections for a while it serves clients again."""
         self.objection(FIRST - 5 * START_SPAN)
-        self.later(TIMEOUT_MS + 1_000)
+        self.later(TIMEOUT_MS - 1_000)
+        self.assertTrue(self.node.membership.identity.suspended)
+        self.later(2_000)
         self.assertFalse(self.node.membership.identity.suspended)
         self.add(replicate=1)
 
@@ -224,7 +226,9 @@ class AsideTests(TwinCase):
             self.objection(serial, mflags)
             identity = self.node.membership.identity
             self.assertEqual((False, True), (identity.suspended, identity.contested))
-            self.later(TIMEOUT_MS + 1_000)
+            self.later(TIMEOUT_MS - 1_000)
+            self.assertTrue(identity.contested)
+            self.later(2_000)
             self.assertFalse(identity.contested)
 
     def test_itself(self) -> None:
