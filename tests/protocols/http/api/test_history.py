@@ -76,6 +76,30 @@ class HistoryTests(HttpCase):
             self.assertLessEqual(answer["span_s"] // step_s, 360)
         self.problem(400, "ERR", self.http("GET", f"{_PATH}?span=2y"))
 
+    def test_begin(self) -> None:
+        """A span begins as long ago as its name says, to the step, and its last step is over: the
+        one before it is not shown, nor is one that is under way."""
+        for span, steps in (("15m", 90), ("1h", 360)):
+            self.put(20 + (steps - 1) * 10, added=10)
+            answer = self.http("GET", f"{_PATH}?span={span}").json["samples"]
+            self.assertEqual((steps, 1.0), (len(answer["at_ms"]), answer["added"][0]), span)
+            self.assertEqual((_NOW_S - 10) * 1000, answer["at_ms"][-1])
+            self.assertEqual((_NOW_S - steps * 10) * 1000, answer["at_ms"][0])
+
+    def test_before(self) -> None:
+        """What lies one step before the span, or in the step that is under way, is left out."""
+        self.put(20 + 90 * 10, added=10)
+        self.put(10, added=10)
+        self.assertEqual([], self.http("GET", f"{_PATH}?span=15m").json["samples"]["at_ms"])
+
+    def test_levels(self) -> None:
+        """Of levels the greatest of a sample counts, and jobs per second are the mean of it."""
+        for ago_s, added, queued in ((1_260, 24, 3), (1_190, 48, 9), (1_130, 0, 5)):
+            self.put(ago_s, added, queued)
+        answer = self.http("GET", f"{_PATH}?span=24h").json["samples"]
+        self.assertEqual(9, max(answer["queued"]))
+        self.assertAlmostEqual(72 / 240, sum(answer["added"]), 2)
+
     def test_waits(self) -> None:
         """Waits are those of the jobs that were delivered in the step."""
         self.put(40, 1, 0, 30_000)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from disque_tx.commands.base.values import ValueReplies
 from disque_tx.commands.server.workers import announce
 from disque_tx.core.base.client import Client
@@ -176,3 +178,62 @@ class TellTests(WorkersCase):
         for odd in ("exec", "", None, 5, ["stop"], {"stop": 1}):
             self.problem(400, "ERR", self.tell(odd, "1"))
         self.assertEqual([], self.http("GET", "/api/v1/queues").json["queues"])
+
+
+class ReadTests(SynchronousTestCase):
+    """What is taken of a worker's description, value by value."""
+
+    def read(self, **changes: Any) -> dict[str, Any]:
+        """What a description says, with these members."""
+        found = read(json.dumps({"id": "a1", "worker": "w", **changes}).encode())
+        assert found is not None
+        return found
+
+    def test_little(self) -> None:
+        """A worker that says no more than who it is takes jobs, and has nothing."""
+        numbers = dict.fromkeys(("pid", "slots", "held", "running", "done", "failed"), 0)
+        lists: dict[str, Any] = {"queues": [], "tasks": [], "jobs": [], "behind": []}
+        words = {"id": "a1", "worker": "w", "host": "", "version": "", "state": "taking"}
+        flags = {"control": False, "cut": False}
+        self.assertEqual({**words, **numbers, **lists, **flags}, self.read())
+
+    def test_numbers(self) -> None:
+        """Counts are whole numbers from 0 to 2^40; anything else is 0."""
+        most = 1 << 40
+        for given, taken in (
+            (0, 0), (1, 1), (most, most), (most + 1, 0), (-1, 0), (1.0, 0), (True, 0), ("1", 0),
+        ):  # fmt: skip
+            self.assertEqual(taken, self.read(held=given)["held"], given)
+        for given, taken in ((0.5, 0.5), (most, most), (most + 1, 0), (-0.1, 0), (True, 0)):
+            named = {"id": "D-1", "queue": "q", "task": "t"}
+            (job,) = self.read(jobs=[{**named, "for_s": given}])["jobs"]
+            self.assertEqual({**named, "for_s": taken}, job)
+            (row,) = self.read(behind=[{"queue": "q", "queued": 2, "oldest_s": given}])["behind"]
+            self.assertEqual({"queue": "q", "queued": 2, "oldest_s": taken}, row)
+        for given, taken in ((0, 0), (0.25, 0.25), (1, 1), (1.1, 0), (-1, 0), ("1", 0)):
+            (job,) = self.read(jobs=[{"progress": given, "note": "half"}])["jobs"]
+            self.assertEqual((taken, "half"), (job["progress"], job["note"]))
+
+    def test_sizes(self) -> None:
+        """Texts have 256 characters, and lists 100 items."""
+        for size in (255, 256, 257, 1_000):
+            self.assertEqual("é" * min(size, 256), self.read(host="é" * size)["host"])
+        for size in (99, 100, 101):
+            names = [str(number) for number in range(size)]
+            found = self.read(queues=names, tasks=names, jobs=[{}] * size, behind=[{}] * size)
+            self.assertEqual((names[:100], names[:100]), (found["queues"], found["tasks"]))
+            self.assertEqual([min(size, 100)] * 2, [len(found["jobs"]), len(found["behind"])])
+        self.assertEqual(["a", ""], self.read(queues=["a", 1])["queues"])
+        self.assertEqual([], self.read(jobs=[1, "x"])["jobs"])
+
+    def test_words(self) -> None:
+        """States are those that there are, and flags are true or not; who has no usable ID, or no
+        name, is nobody."""
+        for state in ("taking", "idle", "stopping"):
+            self.assertEqual(state, self.read(state=state)["state"])
+        self.assertEqual("taking", self.read(state="dancing")["state"])
+        for name in ("control", "cut"):
+            for given, taken in ((True, True), (1, False), ("true", False), (None, False)):
+                self.assertIs(taken, self.read(**{name: given})[name])
+        for changes in ({"id": ""}, {"id": "a-b"}, {"id": "\u00e9"}, {"id": 1}, {"worker": ""}):
+            self.assertIsNone(read(json.dumps({"id": "a1", "worker": "w", **changes}).encode()))

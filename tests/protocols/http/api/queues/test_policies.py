@@ -36,6 +36,18 @@ class PolicyTests(HttpCase):
         self.assertEqual(shown | {"ttl": "61"}, changed)
         self.assertEqual(answer.json | {"settings": changed}, self.http("GET", _MAIL).json)
 
+    def test_sizes(self) -> None:
+        """A request sets 1 to 100 settings; others are refused before the node sees them."""
+        said = "settings must be an object with 1 to 100 members."
+        many = {f"s{number}": 1 for number in range(101)}
+        for settings in ({}, many, [], None, "ttl"):
+            answer = self.http("POST", _MAIL, {"settings": settings})
+            self.assertEqual((400, said), (answer.status, answer.json["detail"]))
+        del many["s100"]
+        answer = self.http("POST", _MAIL, {"settings": many})
+        self.assertEqual(400, answer.status)
+        self.assertNotEqual(said, answer.json["detail"])
+
     def test_in_force(self) -> None:
         """A queue shows which settings it has, and from which patterns."""
         self.http("POST", _MAIL, {"settings": {"ttl": 60, "retry": 5}})
