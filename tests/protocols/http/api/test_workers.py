@@ -204,15 +204,16 @@ class ReadTests(SynchronousTestCase):
             (0, 0), (1, 1), (most, most), (most + 1, 0), (-1, 0), (1.0, 0), (True, 0), ("1", 0),
         ):  # fmt: skip
             self.assertEqual(taken, self.read(held=given)["held"], given)
-        for given, taken in ((0.5, 0.5), (most, most), (most + 1, 0), (-0.1, 0), (True, 0)):
+        times = ((0.5, 0.5), (float(most), most), (most + 1.0, 0), (-0.1, 0), (True, 0))
+        for for_s, known_s in times:
             named = {"id": "D-1", "queue": "q", "task": "t"}
-            (job,) = self.read(jobs=[{**named, "for_s": given}])["jobs"]
-            self.assertEqual({**named, "for_s": taken}, job)
-            (row,) = self.read(behind=[{"queue": "q", "queued": 2, "oldest_s": given}])["behind"]
-            self.assertEqual({"queue": "q", "queued": 2, "oldest_s": taken}, row)
-        for given, taken in ((0, 0), (0.25, 0.25), (1, 1), (1.1, 0), (-1, 0), ("1", 0)):
-            (job,) = self.read(jobs=[{"progress": given, "note": "half"}])["jobs"]
-            self.assertEqual((taken, "half"), (job["progress"], job["note"]))
+            (job,) = self.read(jobs=[{**named, "for_s": for_s}])["jobs"]
+            self.assertEqual({**named, "for_s": known_s}, job)
+            (row,) = self.read(behind=[{"queue": "q", "queued": 2, "oldest_s": for_s}])["behind"]
+            self.assertEqual({"queue": "q", "queued": 2, "oldest_s": known_s}, row)
+        for share, known in ((0, 0), (0.25, 0.25), (1, 1), (1.1, 0), (-1, 0), ("1", 0)):
+            (job,) = self.read(jobs=[{"progress": share, "note": "half"}])["jobs"]
+            self.assertEqual((known, "half"), (job["progress"], job["note"]))
 
     def test_sizes(self) -> None:
         """Texts have 256 characters, and lists 100 items."""

@@ -40,7 +40,8 @@ class PolicyTests(HttpCase):
         """A request sets 1 to 100 settings; others are refused before the node sees them."""
         said = "settings must be an object with 1 to 100 members."
         many = {f"s{number}": 1 for number in range(101)}
-        for settings in ({}, many, [], None, "ttl"):
+        wrong: list[Any] = [{}, many, [], None, "ttl"]
+        for settings in wrong:
             answer = self.http("POST", _MAIL, {"settings": settings})
             self.assertEqual((400, said), (answer.status, answer.json["detail"]))
         del many["s100"]
