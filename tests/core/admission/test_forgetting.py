@@ -248,3 +248,18 @@ class ForgottenTests(SynchronousTestCase):
             kept.age(b"%040d" % number, 1_000)
         self.assertEqual(1_000, len(kept.by_age))
         self.assertTrue(kept.aged(b"%040d" % 1_499, 1_001))
+
+    def test_again(self) -> None:
+        """A node that is reported again is remembered from then on, and others are dropped first;
+        one that has returned is remembered no more, whatever the case of its ID."""
+        kept = Forgotten()
+        kept.age(NODE, 1_000)
+        for number in range(999):
+            kept.age(b"%040d" % number, 1_000)
+        kept.age(NODE, 5_000)
+        kept.age(b"f" * 40, 5_000)
+        self.assertTrue(kept.aged(NODE, 1_000 + ABSENCE_MS))
+        self.assertFalse(kept.aged(b"%040d" % 0, 1_001))
+        self.assertTrue(kept.aged(b"%040d" % 1, 1_001))
+        kept.returned(NODE.upper())
+        self.assertFalse(kept.aged(NODE, 5_001))
