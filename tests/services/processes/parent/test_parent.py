@@ -155,3 +155,30 @@ class ParentTests(SynchronousTestCase):
         self.reactor.advance(60)
         self.assertEqual([1, 2, 3, 2], [child.number for child in self.children])
         self.assertTrue(any("Process 2 has ended (signal 9)" in line for line in self.log.lines))
+
+    def test_connections_after_a_restart(self) -> None:
+        """A process that was started again takes connections when it has joined the others, and not
+        before: its clients would miss the jobs of these."""
+        self.open(1, 2, 3)
+        for number, others in ((1, (2, 3)), (2, (1, 3)), (3, (1, 2))):
+            self.report(number, *others)
+        self.children[1].end("signal 9")
+        self.reactor.advance(60)
+        again = self.children[3]
+        again.say(["opened", "id2"])
+        again.say(["ready"])
+        self.pass_on(6)
+        self.assertEqual([], again.took("client"))
+        figures = {"connected_clients": 0}
+        report = {"ip": "", "reached": ["id1", "id3"], "figures": figures, "received": 0, "work": 0}
+        again.say(["report", report])
+        self.assertEqual([[]], again.took("joined"))
+        self.pass_on(2)
+        self.assertEqual(2, len(again.took("client")))
+
+    def pass_on(self, count: int) -> None:
+        """So many connections are accepted, and given to whoever has the fewest."""
+        for _ in range(count):
+            mine, its = socket.socketpair()
+            self.addCleanup(mine.close)
+            self.parent._balance.give(4, its)
