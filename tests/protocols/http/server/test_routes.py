@@ -38,3 +38,14 @@ class RoutingTests(HttpCase):
             self.assertIn("frame-ancestors 'none'", headers["content-security-policy"])
             self.assertEqual("nosniff", headers["x-content-type-options"])
             self.assertEqual("no-store", headers["cache-control"])
+
+    def test_negotiated(self) -> None:
+        """With TLS, clients that know HTTP/2 learn that they are to speak HTTP/1.1."""
+        self.assertEqual([b"http/1.1"], self.factory.acceptableProtocols())
+
+    def test_console(self) -> None:
+        """The files of the console are there for everybody, and are no part of the API."""
+        pages = {route.path: route for route in self.factory.routes if route.page}
+        self.assertEqual({"/", "/console/{file}"}, set(pages))
+        for route in pages.values():
+            self.assertEqual(("GET", True, (304,)), (route.method, route.open, route.also))
