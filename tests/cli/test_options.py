@@ -7,6 +7,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.options import UsageError, parse
+from disque_tx.client.options import TLS
 
 
 class ParseTests(SynchronousTestCase):
@@ -119,3 +120,64 @@ class ParseTests(SynchronousTestCase):
         """This mode has a value of its own."""
         options = parse(["--intrinsic-latency", "2"], {})
         self.assertEqual(("intrinsic-latency", 2.0), (options.mode, options.intrinsic_s))
+
+
+class EncryptionTests(SynchronousTestCase):
+    """Options of TLS."""
+
+    def test_words(self) -> None:
+        """Each file and each check arrives where it belongs; without --tls there is no
+        encryption."""
+        paths = {}
+        for name in ("cacert", "cert", "key"):
+            paths[name] = self.mktemp()
+            with open(paths[name], "w"):
+                pass
+        words = [word for name, path in paths.items() for word in (f"--{name}", path)]
+        whole = TLS(paths["cacert"], paths["cert"], paths["key"], True, True)
+        self.assertEqual(whole, parse(["--tls", *words], {}).encryption)
+        self.assertIsNone(parse(words, {}).encryption)
+        for option, verify, check_host in (
+            ("--insecure", False, True), ("--no-host-check", True, False),
+        ):  # fmt: skip
+            found = parse(["--tls", option], {}).encryption
+            self.assertEqual(TLS(None, None, None, verify, check_host), found)
+        self.assertEqual("a.example", parse(["--tls", "--sni", "a.example"], {}).address.sni)
+
+    def test_refused(self) -> None:
+        """What does not fit together is said before anything is connected to."""
+        path = self.mktemp()
+        with open(path, "w"):
+            pass
+        both = "--cert and --key belong together: use both or neither"
+        for words, said in (
+            (["--cert", path], both),
+            (["--key", path], both),
+            (["--cacert", "/none"], "--cacert: there is no file '/none'"),
+            (["--cert", "/none", "--key", path], "--cert: there is no file '/none'"),
+            (["--cert", path, "--key", "/none"], "--key: there is no file '/none'"),
+            (["-s", "/s"], "--tls is for a host and a port, not for a Unix socket"),
+        ):
+            options = parse(["--tls", *words], {})
+            with self.assertRaises(UsageError) as refused:
+                options.encryption  # noqa: B018
+            self.assertEqual(said, str(refused.exception))
+
+    def test_ranges(self) -> None:
+        """Numbers at their limits are taken, and beyond them refused with the option."""
+        for option, value, taken in (
+            ("-p", "1", True), ("-p", "65535", True), ("-p", "0", False), ("-p", "65536", False),
+            ("-i", "0", True), ("-i", "999999999", True), ("-i", "-1", False), ("-i", "1e9", False),
+        ):  # fmt: skip
+            if taken:
+                parse([option, value], {})
+                continue
+            error = self.assertRaises(UsageError, parse, [option, value], {})
+            said = f"The value of {option} is out of range or not a number: '{value}'"
+            self.assertEqual(said, str(error))
+        for value, taken in (("1", True), ("100000", True), ("0", False), ("100001", False)):
+            words = ["--bigqueues", "-n", value]
+            if taken:
+                self.assertEqual(int(value), parse(words, {}).queues_max)
+            else:
+                self.assertRaises(UsageError, parse, words, {})

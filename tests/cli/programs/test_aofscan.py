@@ -196,6 +196,8 @@ class ScanTests(SynchronousTestCase):
     def test_foreign_records(self) -> None:
         """Commands that no server writes are counted."""
         self.assertEqual(2, check(record(b"PING") + b"*0\r\n").foreign)
+        report = check(b"*\r\n" + record(b"PING"))
+        self.assertEqual((2, ""), (report.foreign, report.problem))
 
     def test_progress(self) -> None:
         """The progress of scanning a large file is reported."""

@@ -87,6 +87,16 @@ class WatchTests(VerbCase):
         self.assertEqual("and 1 more: disque doctor", frame[8])
         self.assertEqual(2, lines[9:].count("and 1 more: disque doctor"), "redrawn, and at the end")
 
+    def test_all_findings(self) -> None:
+        """When all that is wrong is shown, nothing is said of more."""
+        for queue in "abc":
+            self.add(queue, "x")
+            self.call("PAUSE", queue, "all")
+        _, output, _ = self.disque("watch", "a", "--once", terminal=True)
+        lines = drawn(output)
+        notes = [line for line in lines[: len(lines) // 2] if line.startswith("note: ")]
+        self.assertEqual((3, []), (len(notes), [line for line in lines if "more" in line]))
+
 
 _LAST = "backoff in_flight dead loaded"
 
