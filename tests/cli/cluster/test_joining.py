@@ -67,6 +67,18 @@ class MeetTests(ScriptedTestCase):
         met = [words for words in self.nodes[0].requests if words[:2] == [b"CLUSTER", b"MEET"]]
         self.assertEqual([b"127.0.0.1", str(self.nodes[1].port).encode()], met[0][2:4])
 
+    def test_already(self) -> None:
+        """Nodes that know each other are left as they are, and that is said."""
+        first, second, _ = self.nodes
+        for node in (first, second):
+            node.answer("CLUSTER", bulk(node.id), self.table(0, 1))
+        said = io.StringIO()
+        words = ["cluster", "create", first.address, second.address, "--yes"]
+        with redirect_stdout(said), redirect_stderr(said):
+            status = main(words)
+        self.assertEqual((0, "The 2 nodes already know each other.\n"), (status, said.getvalue()))
+        self.assertNotIn([b"CLUSTER", b"MEET"], [words[:2] for words in first.requests])
+
     def test_not_all(self) -> None:
         """A member that has no link to the new node is named, with that node."""
         status, said = self.met(self.table(0, 2))

@@ -7,7 +7,7 @@ import json
 import time
 
 from disque_tx.cli.modes.bigqueues import survey
-from tests.cli.livenode import VerbCase
+from tests.cli.livenode import VerbCase, drawn
 from tests.client.blocking.test_session import SessionTestCase
 from tests.client.scripted import ScriptedNode, array, bulk
 
@@ -71,6 +71,12 @@ class CommandTests(VerbCase):
         _, output, _ = self.disque("--bigqueues", "-i", 0)
         shown = [line.split("\t")[1] for line in output.splitlines()[1:]]
         self.assertEqual([f"q{number:02}" for number in range(24, 5, -1)] + ["q5"], shown)
+
+    def test_bar(self) -> None:
+        """On a terminal a bar shows how many queues have been looked at, of all."""
+        _, _, errors = self.disque("--bigqueues", "-i", 0, terminal=True)
+        bars = [line.split() for line in drawn(errors) if line.startswith("queues")]
+        self.assertEqual(["5/5"], [bars[-1][2]])
 
     def test_rates(self) -> None:
         """The rates are those of the time between two looks, in which the program rests."""

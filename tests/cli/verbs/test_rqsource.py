@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 import zlib
 
 from disque_tx.cli.verbs.imports.outcome import SourceFailed
@@ -80,6 +81,23 @@ class ImportTests(VerbCase):
         self.assertEqual([*keys, b"one"], claim[:4])
         self.assertEqual(note, json.loads(claim[4]))
         self.assertEqual([b"rq:job:one", b"rq:disque-import", b"one"], finish)
+
+    def test_scheduled(self) -> None:
+        """A job that RQ is to begin later is moved from its own list, and waits here as long as it
+        would have there; if it has to be given back it goes to that list."""
+        at_s = int(time.time()) + 100
+        self.redis.answer("LRANGE", _NONE)
+        self.redis.answer("ZRANGE", array(bulk("later"), bulk(str(at_s))), _NONE)
+        status, _, error = self.run_import()
+        self.assertEqual((0, "1 jobs moved, 0 left\n"), (status, error))
+        asked = [words[1] for words in self.redis.requests if words[0] in (b"LRANGE", b"ZRANGE")]
+        self.assertEqual([b"rq:queue:mail", b"rq:scheduled:mail"], list(dict.fromkeys(asked)))
+        note = {"key": "rq:scheduled:mail", "queue": "mail", "at_s": at_s}
+        claim = self.scripts()[0]
+        self.assertEqual((b"rq:scheduled:mail", note), (claim[0], json.loads(claim[4])))
+        (job,) = self.call("JSCAN", "QUEUE", "mail", "REPLY", "all")[1]
+        self.assertIn(job[job.index(b"delay") + 1], range(95, 102))
+        self.assertEqual(0, self.length("mail"))
 
     def test_dry_run(self) -> None:
         """Looking changes nothing at the source, and stores nothing here."""

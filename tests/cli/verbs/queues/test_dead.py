@@ -72,7 +72,11 @@ class DeadTests(VerbCase):
         _, output, _ = self.disque("dead", "list", "mail", "--json")
         rows = {json.loads(line)["id"]: json.loads(line) for line in output.splitlines()}
         self.assertEqual(2, len(rows))
-        self.assertEqual("dead:mail", rows[job_id]["queue"])
+        unreadable = rows[job_id]
+        self.assertEqual(
+            ("dead:mail", "", 0), tuple(unreadable[n] for n in ("queue", "at", "attempts"))
+        )
+        self.assertEqual((1, None), (unreadable["letters"], unreadable["failed_at_s"]))
         status, output, errors = self.disque("dead", "requeue", "mail", "--all", "--yes")
         self.assertEqual((1, "1 requeued\n"), (status, output))
         self.assertIn(f"{job_id} stays: ", errors)
