@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
@@ -93,6 +93,19 @@ def drawn(text: str) -> list[str]:
     return [line.rstrip() for line in plain.split("\n") if line.strip()]
 
 
+@contextmanager
+def many_columns() -> Iterator[None]:
+    """Within this context terminals have 200 columns. The environment is changed in place, for
+    ``rich`` looks at it where it was when it was imported."""
+    before = dict(os.environ)
+    os.environ.update(COLUMNS="200", TERM="xterm")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 class VerbCase(SynchronousTestCase):
     """A node, a client of it, and the program."""
 
@@ -139,11 +152,10 @@ class VerbCase(SynchronousTestCase):
         """Run the program to its end: exit status, output and error output, both of them on a
         terminal of many columns if that is requested."""
         out, err = _Text(terminal), _Text(terminal)
-        self.patch(os, "environ", {**os.environ, "COLUMNS": "200", "TERM": "xterm"})
         said = _piped(stdin)
         given = self.patch(sys, "stdin", said)
         try:
-            with redirect_stdout(out), redirect_stderr(err):
+            with many_columns(), redirect_stdout(out), redirect_stderr(err):
                 status = main(["-p", str(port or self.node.port), *map(str, words)])
         except SystemExit as end:
             status = int(end.code or 0)

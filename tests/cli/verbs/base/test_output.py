@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import sys
 from collections.abc import Callable
 from io import StringIO
@@ -15,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.output import drawn
 from tests.cli.livenode import drawn as drawn_lines
+from tests.cli.livenode import many_columns
 from tests.cli.programs.test_check_aof import Terminal
 
 _HEADER = ("node", "id", "state", "version", "jobs", "queues", "memory", "clients", "links")
@@ -69,9 +69,9 @@ class BarTests(SynchronousTestCase):
     def lines(self, terminal: bool, work: Callable[[], None]) -> list[str]:
         """What work draws on the error output."""
         device = Terminal() if terminal else StringIO()
-        self.patch(os, "environ", {"TERM": "xterm", "COLUMNS": "100"})
         self.patch(sys, "stderr", device)
-        work()
+        with many_columns():
+            work()
         return drawn_lines(device.getvalue())
 
     def test_steps(self) -> None:
