@@ -107,6 +107,7 @@ from tests.mutants.healplants import (
     once,
     one_only,
     started_once,
+    waits_for_ever,
 )
 from tests.mutants.keyplants import (
     always_awake,
@@ -961,8 +962,17 @@ MUTANTS: Final = [
         "copies-uncounted",
         "jobs that lack copies are counted, and none are made",
         Healing,
-        "_counted",
+        "_settle",
         once,
+        "CopiesMadeAgain",
+        ("losses", "one_lost"),
+    ),
+    Mutant(
+        "turn-never-comes",
+        "a holder waits for another one to make copies, for ever",
+        Healing,
+        "_begin",
+        waits_for_ever,
         "CopiesMadeAgain",
         ("losses", "one_lost"),
     ),

@@ -45,13 +45,25 @@ def fresh_delay(right: Any) -> Any:
 def once(right: Any) -> Any:
     """Jobs are looked through once, and never again."""
 
-    def counted(self: Any) -> None:
+    def settle(self: Any) -> None:
         right(self)
         self.lacking = 0
-        self._walk = 0
+        self._following = 1
         self._next_ms = -1
 
-    return counted
+    return settle
+
+
+def waits_for_ever(right: Any) -> Any:
+    """A node that waits until it is its turn to make copies looks at none of its jobs again."""
+
+    def begin(self: Any) -> None:
+        if self._waiting and not self._passed:
+            self._next_ms = -1
+        else:
+            right(self)
+
+    return begin
 
 
 def asks_nobody(right: Any) -> Any:
