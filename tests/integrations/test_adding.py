@@ -20,6 +20,12 @@ class TermsTests(SynchronousTestCase):
         self.assertEqual([100, 100, 101, 102, 103], [options.ttl_s for options in found])
         self.assertEqual({5}, {options.retry_s for options in found})
 
+    def test_defaults(self) -> None:
+        """Who says nothing has jobs that come back after a minute, and are kept for ten days."""
+        options = JobTerms().options()
+        found = (options.retry_s, options.ttl_s, options.delay_s, options.replicate)
+        self.assertEqual((60, 10 * 86_400, None, None), found)
+
     def test_longest(self) -> None:
         """A delay that no job can have is the longest one that it can."""
         options = JobTerms().options(1e12)

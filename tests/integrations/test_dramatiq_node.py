@@ -90,6 +90,8 @@ class NodeTests(VerbCase):
             broker.enqueue(message(number, broker_priority=priority))
         found = self.taken(broker, 4)
         self.assertEqual([(2,), (1,), (0,), (3,)], [one.args for one in found])
+        self.assertIn("broker_priority", broker.actor_options)
+        self.assertLessEqual(self.broker().actor_options, broker.actor_options)
         for wrong in (-1, 10):
             self.assertRaises(ValueError, DisqueBroker, max_priority=wrong)
 

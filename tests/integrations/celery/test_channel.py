@@ -182,6 +182,9 @@ class ChannelTests(FrameworkCase):
         (fd,) = loop.readers
         transport.wake()
         self.assertEqual(1, os.eventfd_read(fd))
+        transport.unregister_from_event_loop(None, loop)
+        self.assertEqual(({}, set()), (loop.readers, loop.on_tick))
+        transport.register_with_event_loop(None, loop)
         self.connection.release()
         self.assertEqual(({}, set()), (loop.readers, loop.on_tick))
         self.assertRaises(OSError, os.fstat, fd)

@@ -9,9 +9,11 @@ from typing import Any
 from celery import Celery
 from celery.exceptions import ImproperlyConfigured
 from kombu import Connection, Consumer, Exchange, Queue
+from twisted.internet.task import Clock
 
 from disque_tx import __version__
 from disque_tx.client.errors import CannotConnect, Refused
+from disque_tx.integrations.celery.bindings import Bindings
 from disque_tx.integrations.celery.results import DisqueBackend
 from tests.acceptance.daemon import free_port
 from tests.cli.livenode import VerbCase
@@ -77,7 +79,7 @@ class QueueTests(NodeCase):
     def test_ttl(self) -> None:
         """The time that a declaration gives to messages is theirs, in whole seconds, one at
         least; other values are nobody's."""
-        for ttl_ms, seconds in ((1_500, 2), (2_000, 2), (0, 1)):
+        for ttl_ms, seconds in ((90_500, 91), (90_000, 90), (0, 1)):
             name = f"q{ttl_ms}"
             arguments = {"x-message-ttl": ttl_ms}
             Queue(name, routing_key=name, queue_arguments=arguments)(self.channel).declare()
@@ -123,6 +125,28 @@ class QueueTests(NodeCase):
         self.assertEqual((0, 0), (self.length("all"), self.length("sport")))
         ((key, _, queue),) = self.channel.broker.bindings.table("news", fresh=True)
         self.assertEqual(("games.#", "sport"), (key, queue))
+
+    def test_known(self) -> None:
+        """Bindings of this program are known to it at once, and those of others after five seconds:
+        nodes are not asked for each message."""
+        clock = Clock()
+        mine, other = (
+            Bindings(self.client, "", None, clock.seconds),
+            Bindings(self.client, "", 1, clock.seconds),
+        )
+        self.assertEqual([], mine.table("e"))
+        mine.add("e", ("k", None, "a"), durable=True)
+        self.assertEqual([("k", None, "a")], mine.table("e"))
+        other.add("e", ("k", None, "b"), durable=True)
+        clock.advance(4.9)
+        self.assertEqual([("k", None, "a")], mine.table("e"))
+        self.assertEqual(2, len(mine.table("e", fresh=True)))
+        other.remove("e", "b")
+        other.remove("e", "a", "another key")
+        clock.advance(5)
+        self.assertEqual([("k", None, "a")], mine.table("e"))
+        mine.remove("e", "a")
+        self.assertEqual([], mine.table("e"))
 
     def test_fanout(self) -> None:
         """Each queue of a fanout exchange gets a message once; bindings of queues that end with

@@ -214,6 +214,18 @@ class RunningTests(VerbCase):
         sent[0]()
         self.assertEqual(1, self.length("django:default"))
 
+    def test_validated(self) -> None:
+        """A task for a queue that the backend does not have is refused, and nothing is sent."""
+        task = _task(_double)
+        change(task, queue_name="other")
+        try:
+            self.backend.enqueue(task, [1], {})
+        except Exception as error:  # Django 6 and its predecessor call it differently
+            self.assertEqual("Queue 'other' is not valid for backend.", str(error))
+        else:
+            self.fail("The task is taken.")
+        self.assertEqual(0, int(self.client.info()["registered_jobs"]))
+
     def test_checks(self) -> None:
         """``manage.py check`` names the backend and what is wrong with its options."""
         self.assertEqual([], list(self.backend.check()))
