@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -49,8 +50,17 @@ class CheckAofTests(SynchronousTestCase):
     def check(self, data: bytes, *argv: str, answer: bytes = b"") -> CompletedProcess[bytes]:
         """Run the program in the directory of a file with this content."""
         self.file.write_bytes(data)
-        module = "disque_tx.cli.programs.check_aof"
-        return run(module, *argv, "x.aof", stdin=answer, cwd=str(self.directory))
+        out, err = io.StringIO(), io.StringIO()
+        said = self.patch(sys, "stdin", io.StringIO(answer.decode()))
+        with (
+            contextlib.chdir(self.directory),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            status = check_aof.main([*argv, "x.aof"])
+        said.restore()
+        printed = out.getvalue().encode(), err.getvalue().encode()
+        return CompletedProcess(argv, status, *printed)
 
     def names(self) -> list[str]:
         """The files in the directory."""
@@ -159,6 +169,15 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(NODE0[:OK_UP_TO], self.file.read_bytes())
         kept = self.directory / "x.aof.cut-3640"
         self.assertEqual(NODE0[OK_UP_TO:TORN], kept.read_bytes())
+
+    def test_permissions(self) -> None:
+        """Who may not read the log may not read what was cut off it either."""
+        self.file.write_bytes(b"")
+        for mode in (0o600, 0o640):
+            self.file.chmod(mode)
+            self.check(NODE0[:TORN], "--fix", answer=b"y\n")
+            kept = max(self.directory.glob("*.cut-*"), key=lambda path: path.stat().st_mtime_ns)
+            self.assertEqual(mode, kept.stat().st_mode & 0o777)
 
     def test_kept_bytes_are_never_overwritten(self) -> None:
         """A second repair at the same offset does not overwrite the bytes saved by the first."""
