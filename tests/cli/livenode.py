@@ -106,6 +106,24 @@ def many_columns() -> Iterator[None]:
         os.environ.update(before)
 
 
+def in_process(*words: str, stdin: bytes = b"", terminal: bool = False) -> tuple[int, str, str]:
+    """Run the program ``disque`` in this process: exit status, output and error output, both of
+    them on a terminal of many columns if that is requested."""
+    out, err, given = _Text(terminal), _Text(terminal), sys.stdin
+    sys.stdin = said = _piped(stdin)
+    try:
+        with many_columns(), redirect_stdout(out), redirect_stderr(err):
+            status = main(list(words))
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        sys.stdin = given
+    found = status, out.text(), err.text()
+    for stream in (said, out, err):
+        stream.close()
+    return found
+
+
 class VerbCase(SynchronousTestCase):
     """A node, a client of it, and the program."""
 
@@ -151,16 +169,6 @@ class VerbCase(SynchronousTestCase):
     ) -> tuple[int, str, str]:
         """Run the program to its end: exit status, output and error output, both of them on a
         terminal of many columns if that is requested."""
-        out, err = _Text(terminal), _Text(terminal)
-        said = _piped(stdin)
-        given = self.patch(sys, "stdin", said)
-        try:
-            with many_columns(), redirect_stdout(out), redirect_stderr(err):
-                status = main(["-p", str(port or self.node.port), *map(str, words)])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        given.restore()
-        found = status, out.text(), err.text()
-        for stream in (said, out, err):
-            stream.close()
-        return found
+        return in_process(
+            "-p", str(port or self.node.port), *map(str, words), stdin=stdin, terminal=terminal
+        )

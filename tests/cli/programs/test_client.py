@@ -17,6 +17,7 @@ from disque_tx.cli.options import parse
 from disque_tx.cli.programs.client import _style, main
 from tests.acceptance.daemon import free_port
 from tests.cli.double import CLOSE, ECHO, THEN_CLOSE, ScriptedServer
+from tests.cli.livenode import in_process
 from tests.cli.program import run
 
 
@@ -37,8 +38,14 @@ class ClientTests(SynchronousTestCase):
         environ: dict[str, str] | None = None,
     ) -> CompletedProcess[bytes]:
         """Run the program with the address of ``server``."""
-        words = ("-p", str(server.port), *argv)
-        return run("disque_tx.cli.programs.client", *words, stdin=stdin, environ=environ)
+        before = dict(os.environ)
+        os.environ.update(environ or {})
+        try:
+            status, out, err = in_process("-p", str(server.port), *argv, stdin=stdin)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        return CompletedProcess(argv, status, out.encode(), err.encode())
 
     def test_one_command(self) -> None:
         """A command prints its reply, with status 0."""

@@ -10,10 +10,11 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from disque_tx import __version__
 from disque_tx.cli.verbs.base.registry import VERBS
 from disque_tx.cli.verbs.server.completion import below, options
+from tests.cli.livenode import VerbCase
 from tests.cli.program import run
 
 
-class ScriptTests(SynchronousTestCase):
+class ScriptTests(VerbCase):
     """The scripts, tested with the shells that are installed."""
 
     def completed(self, line: str) -> set[str]:
@@ -21,7 +22,7 @@ class ScriptTests(SynchronousTestCase):
         bash = shutil.which("bash")
         if bash is None:
             raise SkipTest("bash is not installed")
-        script = run("disque_tx.cli.programs.client", "completion", "bash").stdout.decode()
+        script = self.disque("completion", "bash")[1]
         words = line.split(" ")
         ask = f"COMP_WORDS=({' '.join(word or chr(34) * 2 for word in words)})"
         ask += f'; COMP_CWORD={len(words) - 1}; _disque; echo "${{COMPREPLY[@]}}"'
@@ -44,14 +45,14 @@ class ScriptTests(SynchronousTestCase):
     def test_others(self) -> None:
         """Every verb is in the scripts of the other shells."""
         for shell in ("zsh", "fish"):
-            result = run("disque_tx.cli.programs.client", "completion", shell)
-            self.assertEqual((0, b""), (result.returncode, result.stderr))
-            for word in VERBS:
-                self.assertIn(word.encode(), result.stdout)
+            status, output, errors = self.disque("completion", shell)
+            self.assertEqual((0, ""), (status, errors))
+            for word in (*VERBS, "ADDJOB", "all-nodes", "from-line", "evacuate"):
+                self.assertIn(word, output)
             program = shutil.which(shell)
             if program is not None:
                 check = [program, "-n"]
-                subprocess.run(check, input=result.stdout, timeout=20, check=True)
+                subprocess.run(check, input=output.encode(), timeout=20, check=True)
 
     def test_words(self) -> None:
         """The completions include the options of the usage and those of the verbs."""
