@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.commands.tables.policies import qpolicy
 from disque_tx.config.settings import Settings
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.memory import Memory
-from disque_tx.engine.periodic import PAUSE_MS, MemoryWatch, PeriodicWork
+from disque_tx.engine.periodic import PAUSE_MS, KeptTable, MemoryWatch, PeriodicWork
+from disque_tx.errors import CommandError
 from disque_tx.services.machine.log import DaemonLog
 from tests.commands.desk import NOW_MS, UNIX_S, DeskCase
 from tests.engine.aof.bench import Lines
@@ -89,3 +92,55 @@ class TableTests(DeskCase):
             self.node.begin(NOW_MS + after_s * 1_000, (UNIX_S + after_s) * 1_000_000 + 183_936)
             work.run()
             self.assertEqual(kept, len(list(self.node.policy_table.registers.all())), after_s)
+
+
+class _Table:
+    """A shared table that counts what it is told. ``unsaved``: there are changes."""
+
+    def __init__(self) -> None:
+        self.unsaved = True
+        self.dropped: list[int] = []
+
+    def drop_old(self, wall_s: int) -> None:
+        """Drop what was deleted long ago."""
+        self.dropped.append(wall_s)
+
+
+class KeptTableTests(SynchronousTestCase):
+    """When changes of other nodes are written."""
+
+    def setUp(self) -> None:
+        self.table = _Table()
+        self.saves = 0
+        self.error: CommandError | None = None
+        table: Any = self.table
+        self.kept = KeptTable(table, self.save)
+        self.log = Lines()
+
+    def save(self) -> None:
+        """Write the table, or fail."""
+        self.saves += 1
+        if self.error is not None:
+            raise self.error
+
+    def kept_at(self, now_ms: int) -> int:
+        """How often the table has been written after this moment."""
+        self.kept.keep(now_ms, now_ms // 1000, self.log)
+        return self.saves
+
+    def test_once_a_second(self) -> None:
+        """Many changes are written at once: a second passes between two times; without changes
+        nothing is written, and what is old is dropped each time."""
+        found = [self.kept_at(at_ms) for at_ms in (5_000, 5_999, 6_000, 6_001, 7_000)]
+        self.assertEqual([1, 1, 2, 2, 3], found)
+        self.table.unsaved = False
+        self.assertEqual(3, self.kept_at(60_000))
+        self.assertEqual([5, 5, 6, 6, 7, 60], self.table.dropped)
+
+    def test_failed(self) -> None:
+        """A disk that is full is said once a while, and tried again after a pause."""
+        self.error = CommandError("ERR", "no room")
+        self.assertEqual(1, self.kept_at(5_000))
+        self.assertEqual(1, self.kept_at(5_999 + PAUSE_MS))
+        self.assertEqual(2, self.kept_at(6_000 + PAUSE_MS))
+        self.assertEqual(["warning: no room"] * 2, self.log.lines)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.engine.ownership import log_files
-from disque_tx.engine.processes import Emptying, node_files
+from disque_tx.engine.processes import Emptying, jobs_left, node_files, nodes_known, reaches
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, PFAIL
+from tests.core.flowbench import FlowTestCase
 
 
 class EmptyingTests(SynchronousTestCase):
@@ -42,3 +44,28 @@ class EmptyingTests(SynchronousTestCase):
         without = node_files("d/nodes.conf", [])
         self.assertEqual(["d/nodes.conf", "d/nodes.conf.leaving"], with_log[-2:])
         self.assertEqual(["d/log", "d/log.queued"], [p for p in with_log if p not in without])
+
+
+class ReachTests(FlowTestCase):
+    """Whether a process may send something to another one."""
+
+    nodes = 2
+
+    def test_flags(self) -> None:
+        """A node that is only being met, or does not answer, is not reached; one without a link
+        neither."""
+        node, other = self.flow.nodes[0], self.flow.ids[1]
+        entry = node.membership.nodes[other]
+        self.assertTrue(reaches(node, other))
+        self.assertFalse(reaches(node, b"f" * 40))
+        for flag in (HANDSHAKE, PFAIL, FAIL):
+            entry.flags |= flag
+            self.assertFalse(reaches(node, other), flag)
+            entry.flags &= ~flag
+        self.assertEqual((2, 0), (nodes_known(node), jobs_left(node)))
+        entry.flags |= HANDSHAKE
+        self.assertEqual(1, nodes_known(node))
+        entry.flags &= ~HANDSHAKE
+        link, entry.link = entry.link, None
+        self.assertFalse(reaches(node, other))
+        entry.link = link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.commands.base.actions import Action
 from disque_tx.commands.base.audit import audit_line, changes
 from disque_tx.commands.base.values import ValueReplies
 from disque_tx.core.base.client import Client
@@ -35,3 +36,16 @@ class AuditTests(SynchronousTestCase):
         start = r'Client 10.0.0.9:5000: QPOLICY set "a\n1:P # forged" retry "999'
         self.assertTrue(line.startswith(start), line)
         self.assertLess(len(line), 400)
+
+
+class SizeTests(SynchronousTestCase):
+    """What is kept of an action."""
+
+    def test_cut(self) -> None:
+        """Of a request 400 bytes are kept, and of a client's name 160: a thousand actions are a
+        megabyte at most."""
+        action = Action(1, b"pause", b"w" * 161, b"x" * 401, b"y" * 401)
+        self.assertEqual((160, 400, 400), (len(action.who), len(action.what), len(action.refused)))
+        whole = Action(1, b"pause", b"w" * 160, b"x" * 400)
+        self.assertEqual((b"w" * 160, b"x" * 400, b""), (whole.who, whole.what, whole.refused))
+        self.assertEqual(-1, whole.jobs.value)

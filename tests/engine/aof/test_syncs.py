@@ -33,3 +33,21 @@ class SyncTests(SynchronousTestCase):
         expected = [("1", "0.250000"), ("2", "0.500000"), ("0", "0.000000")]
         for policy in ("always", "everysec"):
             self.assertEqual(expected, self.shown(policy), policy)
+
+    def test_kinds(self) -> None:
+        """LATENCY tells slow writes during a sync from others: it is another fault of the disk."""
+        clock = count(0, 0.25)
+        monotonic = lambda: float(next(clock))  # noqa: E731
+        bench = Bench(MemoryFiles(), settings(appendfsync="everysec"), monotonic)
+        self.successResultOf(bench.start())
+        monitor = bench.aof._environment.latency
+        monitor.threshold_ms = 1
+        bench.turn(bench.add)
+        self.assertEqual({b"aof-write", b"aof-write-alone"}, set(monitor.series))
+        bench.threads.held = True
+        bench.pass_ms(1_000)
+        bench.turn(bench.add)
+        bench.pass_ms(2_500)
+        bench.turn(bench.add)
+        self.assertIn(b"aof-write-pending-fsync", set(monitor.series))
+        bench.threads.release()
