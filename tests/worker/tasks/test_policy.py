@@ -23,3 +23,19 @@ class DeadQueueTests(SynchronousTestCase):
         ):
             found = Policy().dead_queue_of(queue).encode("utf-8", "surrogateescape")
             self.assertEqual(dead_queue(queue.encode("utf-8", "surrogateescape")), found)
+
+
+class DefaultTests(SynchronousTestCase):
+    """A policy of which nothing is said."""
+
+    def test_letters_and_results(self) -> None:
+        """Dead letters are kept for thirty days and results for an hour, with as many copies as the
+        node makes; a failing job is tried six times."""
+        policy = Policy()
+        letters, results = policy.letter_options, policy.result_options
+        found = [(one.ttl_s, one.replicate) for one in (letters, results)]
+        self.assertEqual([(30 * 86_400, None), (3_600, None)], found)
+        self.assertEqual((5, 1_000), (policy.retries_max, policy.waiting_max))
+        self.assertEqual("dead:mail", policy.dead_queue_of("mail"))
+        copies = Policy(replicate=2)
+        self.assertEqual((2, 2), (copies.letter_options.replicate, copies.result_options.replicate))
