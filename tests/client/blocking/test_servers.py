@@ -13,6 +13,7 @@ from disque_tx.client.errors import (
     ConnectionLost,
     Paused,
     Refused,
+    TooLate,
     UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
@@ -120,6 +121,18 @@ class ServersTests(NodesTestCase):
         )
         self.assertEqual(30, answers[0])
         self.assertIsInstance(answers[1], ConnectionLost)
+
+    def test_postponed(self) -> None:
+        """Many jobs are postponed at once: each answer belongs to its job, jobs that a node does
+        not know are looked for at the others, and refusals are told."""
+        home = self.node(WORKING=[b":60\r\n"] * 599 + [GONE, b"-TOOLATE Half of it is over.\r\n"])
+        other = self.node(WORKING=b":30\r\n")
+        ids = [f"{number:x}{IDS[0]}" for number in range(601)]
+        answers = self.servers(home, other).postpone(address_of(home), ids)
+        self.assertEqual([60] * 599 + [30], answers[:-1])
+        self.assertIsInstance(answers[-1], TooLate)
+        self.assertEqual([[b"WORKING", job_id.encode()] for job_id in ids], home.requests)
+        self.assertEqual([[b"WORKING", ids[599].encode()]], other.requests)
 
     def test_idle_connection(self) -> None:
         """A connection that the node closed meanwhile is opened again."""

@@ -180,8 +180,8 @@ class Overtaken(Servers):
         super().__init__([address_of(node)], ConnectionOptions())
         self._meanwhile = [meanwhile]
 
-    def ask_holders(self, *words: Any) -> Any:
-        answers = super().ask_holders(*words)
+    def postpone(self, *words: Any) -> Any:
+        answers = super().postpone(*words)
         if self._meanwhile:
             self._meanwhile.pop()()
         self.close()

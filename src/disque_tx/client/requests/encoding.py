@@ -9,7 +9,7 @@ node knows; the clients' ``address()`` is its address.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -64,6 +64,12 @@ def encoded(value: Name) -> bytes:
 def _plain(parse: Callable[[Any], _T], *words: Word) -> Request[_T]:
     """A request that does not wait, repeatable by its command."""
     return Request(words, parse, 0.0, words[0] in REPEATABLE)
+
+
+def about_each(name: str, ids: Iterable[str]) -> bytes:
+    """The same request about each of these jobs, as it is sent."""
+    beginning = f"*2\r\n${len(name)}\r\n{name}\r\n$"
+    return "".join([f"{beginning}{len(each)}\r\n{each}\r\n" for each in ids]).encode()
 
 
 # -- jobs ----------------------------------------------------------------------------------------

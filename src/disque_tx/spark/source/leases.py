@@ -11,14 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.errors import ClientError, ConnectionLost, TooLate, UnknownJob
+from disque_tx.client.errors import ClientError, ConnectionLost, TooLate
 from disque_tx.client.leases import REFUSALS, Lease
-from disque_tx.client.requests import encoding as requests
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -32,7 +31,9 @@ class _Batch(Lease):
         super().__init__()
         self.jobs = jobs
 
-    def heard_all(self, answers: Sequence[int | ClientError], sent_s: float, now_s: float) -> None:
+    def heard_all(
+        self, answers: Collection[int | ClientError], sent_s: float, now_s: float
+    ) -> None:
         """Count the answers to the heartbeats of one round. Those that are missing are repeated
         soon, with all others."""
         going_on = [answer for answer in answers if _goes_on(answer)]
@@ -75,15 +76,19 @@ class SourceLeases:
         batch = self._batch  # another one may come in the meantime
         sent_s = self._now_s()
         away: set[str] = set()
-        kept: dict[Address, list[str]] = {}
-        heard: list[int | ClientError] = []
+        kept: dict[Address, Sequence[str]] = {}
+        heard: set[int | ClientError] = set()
         try:
             for node, ids in batch.jobs.items():
-                answers = servers.ask_holders(node, ids, requests.working, _is_unknown)
-                heard += answers
-                pairs = list(zip(ids, answers, strict=True))
-                kept[node] = [job_id for job_id, answer in pairs if _goes_on(answer)]
-                away.update(id_ for id_, answer in pairs if isinstance(answer, ConnectionLost))
+                answers = servers.postpone(node, ids)
+                # Many jobs have few different answers, as a rule a single one.
+                different = set(answers)
+                heard |= different
+                kept[node] = ids
+                if not all(isinstance(answer, int) and answer for answer in different):
+                    pairs = list(zip(ids, answers, strict=True))
+                    kept[node] = [id_ for id_, answer in pairs if _goes_on(answer)]
+                    away.update(id_ for id_, answer in pairs if isinstance(answer, ConnectionLost))
         except ClientError as error:
             batch.heard(error, sent_s, self._now_s())
             raise
@@ -101,10 +106,6 @@ class SourceLeases:
                 " the stream catch up, or add jobs with a longer TTL.",
                 late,
             )
-
-
-def _is_unknown(answer: object) -> bool:
-    return isinstance(answer, UnknownJob)
 
 
 def _goes_on(answer: int | ClientError) -> bool:
