@@ -117,12 +117,16 @@ class StreamTestCase(NodesTestCase):
             (self.checkpoint / log / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
 
     def rows(
-        self, reader: DataSourceStreamReader, start: dict[str, Any], end: dict[str, Any]
+        self,
+        reader: DataSourceStreamReader,
+        start: dict[str, Any],
+        end: dict[str, Any],
+        column: str = "id",
     ) -> list[str]:
-        """The IDs of a batch, as tasks read them."""
+        """The IDs of a batch, or another column, as tasks read them."""
         parts = reader.partitions(start, end)
         batches = [cast(pa.RecordBatch, batch) for part in parts for batch in reader.read(part)]
-        return [job_id for batch in batches for job_id in batch.column("id").to_pylist()]
+        return [value for batch in batches for value in batch.column(column).to_pylist()]
 
 
 def address_of(node: ScriptedNode) -> Address:

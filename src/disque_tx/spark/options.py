@@ -18,11 +18,14 @@ from disque_tx.client.requests.selection import Selection
 from disque_tx.client.resolving import expanded
 from disque_tx.messages.limits import DELAY_RANGE, REPLICATE_RANGE, RETRY_RANGE, TTL_RANGE, U32_MAX
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.schema import jobs_ddl
+from disque_tx.spark.paths import resolved
+from disque_tx.spark.schema import STAGED_DDL, jobs_ddl
 
 #: Of a batch: each is leased as long as the batch runs.
 _JOBS_MAX: Final = 1_000_000
 _JOBS: Final = 50_000
+#: Of a batch that is stored as a file: a task need not hold it, and larger batches cost less.
+_STAGED_JOBS: Final = 200_000
 #: Of a batch: its bodies are in the driver at once.
 _BYTES_MAX: Final = 1 << 30
 _BYTES: Final = 128 << 20
@@ -45,10 +48,12 @@ SECURITY: Final = ("disque.password", "disque.passwordFile", "disque.tls.ca") + 
 )
 _CONNECTION: Final = ("disque.servers", "disque.tls", *SECURITY)
 _READ: Final = ("subscribe", "includeDetails")
+_TABLE: Final = "deltaTable"
 _STREAM: Final = ("subscribePattern", "checkpointLocation", "queryName", "maxJobsPerTrigger") + (
     "maxBytesPerTrigger",
     "minPartitions",
     "failOnDataLoss",
+    _TABLE,
 )
 _WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode", "keyFor") + (
     "disque.replicate",
@@ -158,7 +163,8 @@ class ReadOptions:
     """``patterns``: globs of further queues. ``details``: whether there are columns that GETJOB
     does not bring. Of a stream only: ``checkpoint``, ``query_name``: of the query. ``jobs_max``,
     ``bytes_max``: of a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by its
-    size. ``strict``: whether jobs that can no longer be read end the query."""
+    size. ``strict``: whether jobs that can no longer be read end the query. ``table``: the folder
+    of the table into which jobs are written as files, resolved; ``None`` for rows of jobs."""
 
     cluster: Cluster
     queues: tuple[str, ...]
@@ -170,6 +176,7 @@ class ReadOptions:
     bytes_max: int = _BYTES
     partitions: int | None = None
     strict: bool = True
+    table: str | None = None
 
     @property
     def selection(self) -> Selection:
@@ -213,31 +220,36 @@ def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
     names = _CONNECTION + _READ + (_STREAM if streaming else ())
     checked = FormatOptions(_FORMAT, options, names)
     patterns = _names(checked, "subscribePattern", needed=False) if streaming else ()
-    table = ReadOptions(
+    wanted = ReadOptions(
         cluster=_cluster(checked),
         queues=_names(checked, "subscribe", needed=not streaming or not patterns),
         patterns=patterns,
         details=checked.boolean("includeDetails", False),
     )
     if not streaming:
-        return table
+        return wanted
+    table = checked.text(_TABLE)
     return attrs.evolve(
-        table,
+        wanted,
         checkpoint=checked.required("checkpointLocation", "the same as of writeStream"),
         query_name=checked.text("queryName"),
-        jobs_max=checked.number("maxJobsPerTrigger", 1, _JOBS_MAX) or _JOBS,
+        jobs_max=checked.number("maxJobsPerTrigger", 1, _JOBS_MAX)
+        or (_JOBS if table is None else _STAGED_JOBS),
         bytes_max=checked.number("maxBytesPerTrigger", 1, _BYTES_MAX) or _BYTES,
         partitions=checked.number("minPartitions", 1, _PARTITIONS_MAX),
         strict=checked.boolean("failOnDataLoss", True),
+        table=None if table is None else resolved(table),
     )
 
 
-def with_details(options: Mapping[str, str]) -> bool:
-    """Whether the columns are those of ``includeDetails``.
+def columns(options: Mapping[str, str]) -> str:
+    """The columns of what is read with these options.
 
-    :raises BadOption: when it is neither true nor false.
+    :raises BadOption: when ``includeDetails`` is neither true nor false.
     """
-    return FormatOptions(_FORMAT, options, options).boolean("includeDetails", False)
+    checked = FormatOptions(_FORMAT, options, options)
+    details = checked.boolean("includeDetails", False)
+    return jobs_ddl(details) if checked.text(_TABLE) is None else STAGED_DDL
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:

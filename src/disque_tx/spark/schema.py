@@ -58,6 +58,9 @@ CORRUPT_COLUMN: Final = "_corrupt"
 _JOBS_DDL: Final = (
     "id STRING, queue STRING, body BINARY, nacks BIGINT, additional_deliveries BIGINT"
 )
+#: The format ``disque`` with the option ``deltaTable``: a file with the jobs of a task.
+STAGED: Final = "staged_file"
+STAGED_DDL: Final = f"{STAGED} STRING"
 #: What GETJOB does not bring.
 _DETAILS_DDL: Final = (
     "ctime TIMESTAMP, retry_s BIGINT, ttl_s BIGINT, delay_s BIGINT, replicate BIGINT"

@@ -1,6 +1,7 @@
 """A process that stores a queue in a Delta table until it is killed; it prints each step.
 
-Arguments: ``stream`` or ``drain``, SERVERS, TABLE.
+Arguments: ``stream``, ``rows`` (a stream without the option ``deltaTable``) or ``drain``, SERVERS,
+TABLE.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def main(how: str, servers: str, table: str) -> None:
         drain._JOBS_MAX = _BATCH  # type: ignore[misc]
         drain.drain(read_options(options, streaming=False), target, True, threading.Event())
     options["checkpointLocation"] = f"{table}/_checkpoint"
+    if how == "stream":
+        options["deltaTable"] = table
     spark = session("killed", "local[2]", {"spark.local.dir": f"{table}/_local"})
     stream = spark.readStream.format("disque").option("maxJobsPerTrigger", str(_BATCH))
     writer = stream.options(**options).load().writeStream.foreachBatch(DeltaSink(target))

@@ -26,11 +26,16 @@ _ROOT = Path(__file__).resolve().parents[3]
 _REPORT = os.environ.get("SPARK_KILL_REPORT")
 _STEPS = {
     "stream": ("written", "committed"),
+    "rows": ("written", "committed"),
     "drain": ("fetched", "written", "committed", "acknowledged"),
 }
 #: What dies: everything but the node, one Python worker of Spark, the node with the only copies,
 #: which comes back; or everything but the node hangs for a while.
-_VICTIMS = {"stream": ("all", "worker", "node", "hang"), "drain": ("all", "node", "hang")}
+_VICTIMS = {
+    "stream": ("all", "worker", "node", "hang"),
+    "rows": ("all", "worker", "node", "hang"),
+    "drain": ("all", "node", "hang"),
+}
 _RETRY_S = 4
 #: How long it stays away: the jobs are delivered again meanwhile, or not.
 _OUTAGES_S = (0.5, _RETRY_S + 2.0)
@@ -86,8 +91,13 @@ class KillTests(DaemonTestCase):
     """Something dies or hangs after a step of a batch."""
 
     def test_stream(self) -> None:
-        """A stream stores each job once, whatever dies at whichever step."""
+        """A stream whose source writes files stores each job once, whatever dies at whichever
+        step."""
         self.kill("stream")
+
+    def test_rows(self) -> None:
+        """A stream whose rows are jobs stores each once, whatever dies at whichever step."""
+        self.kill("rows")
 
     def test_drain(self) -> None:
         """A drain stores each job once, whatever dies at whichever step."""

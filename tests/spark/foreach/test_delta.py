@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.foreach.delta import DeltaSink, disque_delta
+from disque_tx.spark.foreach.delta import DeltaSink, _beginning, disque_delta
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.jobs import JobTable
+from disque_tx.spark.schema import STAGED_DDL
+from disque_tx.spark.source.staged import Staging
 from tests.spark.pipeline.cases import PipelineCase
 
 
@@ -38,8 +41,8 @@ class SinkTests(PipelineCase):
     def die(self, app: str, ids: Sequence[str], batch: int) -> None:
         """Write a batch and be killed before it is committed."""
         sink = DeltaSink(JobTable(self.table, step=_killed), app)
-        # It is not its first batch, so that it leaves what others wrote.
-        sink._is_clean = True
+        # It leaves what others wrote, as if this were not its first batch.
+        sink._cleaned.add(_beginning(app))
         self.assertRaises(Killed, sink, self.rows(ids), batch)
 
     def assert_stored(self, ids: Sequence[str], files: int) -> None:
@@ -68,6 +71,40 @@ class SinkTests(PipelineCase):
         self.assert_stored("ab", 5)
         self.sink()(self.rows("cd"), 1)
         self.assert_stored("abcd", 3)
+
+    def files(self, ids: Sequence[str], seq: int) -> tuple[str, DataFrame]:
+        """A batch that the source has written as a file: its folder, and its only row."""
+        staging = Staging(self.table, "staged-orders-", seq)
+        row = staging.store([pa.record_batch([list(ids)], ["id"])], "id STRING")
+        (text,) = row.column(0).to_pylist()
+        return staging.folder, self.spark.createDataFrame([(text,)], STAGED_DDL)
+
+    def test_files(self) -> None:
+        """A batch that is a file already is added as it is, once; a job that is in the table is
+        left out of it, and a batch without jobs adds nothing."""
+        sink = self.sink()
+        _, first = self.files("ab", 1)
+        for writer in (sink, sink, self.sink()):
+            writer(first, 0)
+        sink(self.spark.createDataFrame([], STAGED_DDL), 1)
+        sink(self.files("bc", 2)[1], 2)
+        self.assert_stored("abc", 2)
+
+    def test_files_killed(self) -> None:
+        """Files that a query wrote and did not commit before it was killed are removed when it
+        starts again; those of its committed batches stay."""
+        self.sink()(self.files("ab", 1)[1], 0)
+        left = [self.files("cd", seq)[0] for seq in (2, 2, 3)]
+        self.sink()(self.files("cd", 2)[1], 1)
+        self.assert_stored("abcd", 2)
+        self.assertFalse([folder for folder in left if Path(self.table, folder).exists()])
+
+    def test_other_table(self) -> None:
+        """Files in the folder of another table are refused, by the names of both."""
+        sink = DeltaSink(JobTable(f"{self.table}-other"), "orders")
+        error = self.assertRaises(BadOption, sink, self.files("a", 1)[1], 0)
+        for table in (self.table, f"{self.table}-other"):
+            self.assertIn(table, str(error))
 
     def test_unnamed(self) -> None:
         """Outside of a streaming query its name has to be given, and the error says where."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.offered import ReadAllAvailable
+from disque_tx.spark.schema import arrow_schema
 from disque_tx.spark.source.batchlog import BatchLog
 from disque_tx.spark.source.offsets import Offset
 from disque_tx.spark.source.returned import Returned
+from disque_tx.spark.source.staged import StagedFile
 from tests.spark import nodes
 from tests.spark.nodes import IDS, StreamTestCase, address_of
 
@@ -65,6 +71,25 @@ class StreamTests(StreamTestCase):
             self.assertEqual(asked, node.commands().count("SHOW"))
         self.assertEqual(IDS[:2], self.rows(self.reader(node), start, end))
         self.assertEqual(4, node.commands().count("SHOW"))
+
+    def test_into_files(self) -> None:
+        """With a table, a batch is one file in its folder, and the only row names it; when the
+        batch runs again after a restart, it is another file with the same jobs."""
+        node = self.node(GETJOB=nodes.fetched(*IDS[:2]), WORKING=b":60\r\n")
+        node.answer("SHOW", *(nodes.shown(job_id) for job_id in IDS[:2]))
+        table = str(Path(self.mktemp()).resolve())
+        reader = self.reader(node, deltaTable=table)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        folders = set()
+        for again in (reader, self.reader(node, deltaTable=table)):
+            (text,) = self.rows(again, start, end, "staged_file")
+            staged = StagedFile.of(text)
+            folders.add(staged.staging.folder)
+            stored = pq.read_table(f"{table}/{staged.file.path}", partitioning=None)
+            self.assertEqual(IDS[:2], stored.column("id").to_pylist())
+            self.assertEqual(arrow_schema(staged.ddl).names, stored.column_names)
+        self.assertEqual((2, 2), (len(folders), node.commands().count("SHOW")))
 
     def test_stopped(self) -> None:
         """When a query ends, the last batch is acknowledged if Spark committed it, and only

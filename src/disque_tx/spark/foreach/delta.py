@@ -2,13 +2,14 @@
 
 ``writeStream.foreachBatch(disque_delta("table"))``: Spark's tasks write Parquet files, the driver
 commits them with the number of the batch, and the source acknowledges the jobs when Spark has
-committed the batch as well. Whatever is killed when, the table has each job once.
+committed the batch as well. Whatever is killed when, the table has each job once. With the option
+``deltaTable`` the source has written the files already.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import uuid4
 
@@ -17,8 +18,11 @@ from pyspark.sql import DataFrame
 
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.paths import resolved
+from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.jobs import WINDOW_JOBS, JobTable, unfinished
 from disque_tx.spark.pipeline.tables.table import columns_of, writing
+from disque_tx.spark.schema import STAGED, arrow_schema
+from disque_tx.spark.source.staged import StagedFile
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 
@@ -43,32 +47,57 @@ class DeltaSink:
 
     table: JobTable
     app: str | None = None
-    _is_clean: bool = False
+    _cleaned: set[str] = attrs.field(factory=set)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Add a batch, unless it is part of the table already.
 
-        :raises BadOption: when it is not known which query this is.
+        :raises BadOption: when it is not known which query this is, or its source writes files for
+            another table.
         :raises BadTable: when the rows have no IDs, or the table is of another kind.
         """
         app = self.app or _query_of(rows)
         # Spark runs a batch again that it has not committed itself.
         if self.table.last(app) >= batch:
             return
-        beginning = f"stream-{hashlib.sha256(app.encode()).hexdigest()[:16]}-"
-        if not self._is_clean:
-            self._clean(app, beginning)
+        beginning = _beginning(app)
+        self._clean(beginning, self.table.last(app))
+        if rows.columns == [STAGED]:
+            self._adopt([StagedFile.of(row[0]) for row in rows.collect()], app, batch)
+            return
         folder = f"{beginning}{batch}-{uuid4().hex}"
         staged = writing(rows.sparkSession, rows, self.table.root, folder=folder)
         self.table.add(staged, columns_of(rows), app, batch)
 
-    def _clean(self, app: str, beginning: str) -> None:
-        """Remove what the query wrote before it was killed, and did not commit."""
-        last = self.table.last(app)
+    def _adopt(self, found: Sequence[StagedFile], app: str, batch: int) -> None:
+        """Add what the source has written."""
+        if not found:
+            return
+        staging = found[0].staging
+        if staging.root != self.table.root:
+            raise BadOption(
+                f"The option deltaTable is {staging.root}, and the table of disque_delta is"
+                f" {self.table.root}. Name the same table."
+            )
+        self._clean(staging.beginning, staging.seq - 1, staging.folder)
+        files = Staged(staging.folder, [each.file for each in found])
+        self.table.add(files, arrow_schema(found[0].ddl), app, batch)
+
+    def _clean(self, beginning: str, last: int, but: str = "") -> None:
+        """Remove what the query wrote before it was killed, and did not commit: folders with a
+        number behind the last one."""
+        if beginning in self._cleaned:
+            return
         for folder in unfinished(self.table.root, beginning):
-            if int(folder.removeprefix(beginning).partition("-")[0]) > last:
+            number = int(folder.removeprefix(beginning).partition("-")[0])
+            if number > last and folder != but:
                 self.table.discard(folder)
-        self._is_clean = True
+        self._cleaned.add(beginning)
+
+
+def _beginning(app: str) -> str:
+    """Of the names of the folders that the sink of a query writes."""
+    return f"stream-{hashlib.sha256(app.encode()).hexdigest()[:16]}-"
 
 
 def _query_of(rows: DataFrame) -> str:

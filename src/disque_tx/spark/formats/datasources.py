@@ -28,7 +28,6 @@ from disque_tx.spark.schema import (
     AOF_RECORDS_DDL,
     EVENTS_READ_DDL,
     arrow_schema,
-    jobs_ddl,
 )
 from disque_tx.spark.sink.columns import check
 from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
@@ -52,8 +51,8 @@ class DisqueSource(DataSource):
         return "disque"
 
     def schema(self) -> str:
-        """The columns of a job."""
-        return jobs_ddl(options.with_details(_options(self)))
+        """The columns of a job, or of files of jobs."""
+        return options.columns(_options(self))
 
     def reader(self, schema: StructType) -> JobReader:
         """For ``spark.read``."""

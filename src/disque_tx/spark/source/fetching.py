@@ -24,6 +24,7 @@ from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
 from disque_tx.client.requests.selection import Selection
 from disque_tx.client.values import Job
+from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.options import Cluster
 
 _LOG: Final = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class Fetching:
         pairs = zip(nodes, answers, strict=True)
         return {node.address: answer for node, answer in pairs if answer is not None}
 
+    @uncollected()
     def fetch(self, limit: Limit, turn: int, done: set[str]) -> dict[Address, list[Job]]:
         """Node → jobs that it delivered, each job once. Jobs in ``done`` are stored already: they
         are acknowledged once more and left out. ``turn``: which node has the first turn.

@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import scans
-from disque_tx.client.values import Job
 from disque_tx.spark.errors import BadOption
+from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.offered import (
     ReadAllAvailable,
     ReadLimit,
@@ -29,7 +29,7 @@ from disque_tx.spark.offered import (
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import arrow_schema, batches
 from disque_tx.spark.source import lag
-from disque_tx.spark.source.announcing import QueryAnnouncer
+from disque_tx.spark.source.announcing import QueryAnnouncer, identity
 from disque_tx.spark.source.batchlog import BatchLog
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import StreamIntake, acknowledge
@@ -38,6 +38,7 @@ from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, shares
 from disque_tx.spark.source.returned import Returned
 from disque_tx.spark.source.rows import delivered, job_row, job_rows
+from disque_tx.spark.source.staged import Staging
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE_JOBS: Final = 500
@@ -45,9 +46,11 @@ _PAGE_JOBS: Final = 500
 
 @attrs.define
 class _Driver:
-    """State of the driver's process only. ``left``: with ``availableNow``, how many jobs are to be
-    read before the query ends; ``None`` for a query without an end."""
+    """State of the driver's process only. ``id``: of the query. ``left``: with
+    ``availableNow``, how many jobs are to be read before the query ends; ``None`` for a query
+    without an end."""
 
+    id: str
     log: BatchLog
     returned: Returned
     keeper: Keeper
@@ -63,6 +66,16 @@ class _Driver:
         self.heartbeat.changed()
         self.announcer.held = len(offset)
         self.keeper.tell((kept, self.intake.left_out))
+
+
+@attrs.frozen
+class _Task:
+    """A task that reads the jobs of a node with these IDs, and with ``staging`` writes them to a
+    file there. Other tasks get their rows."""
+
+    node: Address
+    ids: Sequence[str]
+    staging: Staging | None
 
 
 class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -92,6 +105,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         driver = self._started()
         driver.left = lag.total(lag.waiting(driver.fetching, self._options.selection)).queued
 
+    @uncollected()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Acknowledge the batch that ended at ``start``, and fetch the next one.
 
@@ -129,6 +143,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _LOG.info("It is not known how far the query is behind. %s", error)
             return None
 
+    @uncollected()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of the batch that ends at ``end``."""
         driver = self._started()
@@ -144,26 +159,29 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = driver.intake.readable(offset).without(returned)
         jobs = driver.intake.fetched(offset)
         # The same tasks whenever it runs, so that they can be told from others.
-        size = end.get("bytes", 0)
-        return [
-            InputPartition((node, ids, self._carried([jobs[job_id] for job_id in ids if jobs])))
-            for node, ids in shares(batch, self._options.partitions, size)
-        ]
+        divided = shares(batch, self._options.partitions, end.get("bytes", 0))
+        staging = self._staging(offset.seq)
+        if not jobs or self._options.details:
+            return [InputPartition(_Task(node, ids, staging)) for node, ids in divided]
+        rows = [delivered([jobs[job_id] for job_id in ids]) for _, ids in divided]
+        if rows and staging is not None:
+            rows = [staging.store(rows, self._options.ddl)]
+        return [InputPartition(_packed(each)) for each in rows]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The jobs of one task.
 
         :raises JobsLost: when jobs are gone, unless ``failOnDataLoss`` is false.
         """
-        node, ids, carried = partition.value
-        if carried is not None:
-            with pa.ipc.open_stream(carried) as jobs:
-                yield from jobs
+        task: bytes | _Task = partition.value
+        if isinstance(task, bytes):
+            with pa.ipc.open_stream(task) as rows:
+                yield from rows
             return
         with closing(self._options.cluster.servers()) as servers:
-            yield from batches(
-                job_rows(servers, node, ids, self._options), arrow_schema(self._options.ddl)
-            )
+            ddl = self._options.ddl
+            jobs = batches(job_rows(servers, task.node, task.ids, self._options), arrow_schema(ddl))
+            yield from jobs if task.staging is None else [task.staging.store(jobs, ddl)]
 
     def stop(self) -> None:
         """Send no more heartbeats: the leases expire. What is committed is acknowledged."""
@@ -174,15 +192,10 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             driver.keeper.close()
             driver.fetching.close()
 
-    def _carried(self, jobs: Sequence[Job]) -> bytes | None:
-        """The rows of a task, if the jobs are here and say all that its columns need."""
-        if not jobs or self._options.details:
-            return None
-        batch = delivered(jobs)
-        out = pa.BufferOutputStream()
-        with pa.ipc.new_stream(out, batch.schema) as stream:
-            stream.write_batch(batch)
-        return bytes(out.getvalue())
+    def _staging(self, seq: int) -> Staging | None:
+        """Where this batch is put as files."""
+        table = self._options.table
+        return None if table is None else Staging(table, f"staged-{self._started().id}-", seq)
 
     def _started(self) -> _Driver:
         if self._driver is None:
@@ -195,8 +208,18 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             intake = StreamIntake(options.cluster.servers(), fetching, leases, options.strict)
             heartbeat = Heartbeat(leases, options.cluster.servers)
             announcer = QueryAnnouncer(options)
-            self._driver = _Driver(log, returned, keeper, fetching, intake, heartbeat, announcer)
+            self._driver = _Driver(
+                identity(options).id, log, returned, keeper, fetching, intake, heartbeat, announcer
+            )
         return self._driver
+
+
+def _packed(rows: pa.RecordBatch) -> bytes:
+    """Rows as a task gets them with its partition."""
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as stream:
+        stream.write_batch(rows)
+    return bytes(out.getvalue())
 
 
 @attrs.frozen

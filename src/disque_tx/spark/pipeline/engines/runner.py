@@ -57,8 +57,9 @@ class PipelineRunner:
         with errors_shown():
             yield DuckEngine()
 
-    def spark(self) -> AbstractContextManager[SparkSession]:
-        """A session of Spark; errors in it become messages of a line or two.
+    def spark(self, more: Mapping[str, str] = {}) -> AbstractContextManager[SparkSession]:
+        """A session of Spark; errors in it become messages of a line or two. ``more``: settings of
+        the command, which those of the user override as well.
 
         :raises click.UsageError: when another engine was asked for.
         """
@@ -69,7 +70,7 @@ class PipelineRunner:
             )
         from disque_tx.spark.pipeline.stages import running
 
-        return running(self.master, {**SETTINGS, **self.settings}, self.progress)
+        return running(self.master, {**SETTINGS, **more, **self.settings}, self.progress)
 
 
 @contextmanager

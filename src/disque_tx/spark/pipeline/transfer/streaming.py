@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from pyspark.sql import SparkSession
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: In the folder of the table; programs that read Delta tables ignore it.
 _CHECKPOINT = "_checkpoint"
+#: No body goes through Java, so that to compile better costs it more than it would save.
+JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def started(
@@ -35,7 +37,8 @@ def started(
             f"The state of a query into {root} cannot lie in there. Name a folder on a disk that"
             " the next run has, too, with --checkpoint."
         )
-    options = {"checkpointLocation": f"{for_spark(root)}/{_CHECKPOINT}", **options}
+    mine = {"checkpointLocation": f"{for_spark(root)}/{_CHECKPOINT}", "deltaTable": root}
+    options = {**mine, **options}
     writer = (
         spark.readStream.format("disque")
         .options(**options)
@@ -74,7 +77,7 @@ def stream_command(
     options = {"disque.servers": servers, "subscribe": ",".join(queues), **connection(**words)}
     if checkpoint is not None:
         options["checkpointLocation"] = for_spark(resolved(checkpoint))
-    with runner.spark() as spark:
+    with runner.spark(JAVA) as spark:
         query = started(spark, table, options, follow, every_s)
         try:
             query.awaitTermination()
