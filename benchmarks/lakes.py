@@ -32,7 +32,6 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks import handloop
 from benchmarks.nodes import running
 from disque_tx import Disque
 from disque_tx.client.requests import adding
@@ -101,20 +100,14 @@ def fill(jobs: int) -> None:
             servers.close()
 
 
-def by_hand(folder: Path) -> int:
-    """The loop, in this process."""
-    return handloop.by_hand(folder, _QUEUE, _PORTS)
-
-
-def by_other_hand(folder: Path, other: str) -> tuple[int, float]:
-    """The loop with the client of another version, whose package is in the folder ``other``;
-    returns how many jobs it stored, and its CPU seconds."""
+def by_hand(folder: Path, other: str | None = None) -> tuple[int, float]:
+    """The loop, in a process of its own, which what the other ways leave in memory cannot slow
+    down; returns how many jobs it stored, and its CPU seconds. ``other``: a folder with the package
+    of another version."""
     words = [sys.executable, "-m", "benchmarks.handloop", str(folder), _QUEUE]
+    more = {} if other is None else {"PYTHONPATH": f"{other}{os.pathsep}{os.getcwd()}"}
     done = subprocess.run(
-        [*words, *map(str, _PORTS)],
-        env={**os.environ, "PYTHONPATH": f"{other}{os.pathsep}{os.getcwd()}"},
-        stdout=subprocess.PIPE,
-        check=True,
+        [*words, *map(str, _PORTS)], env=os.environ | more, stdout=subprocess.PIPE, check=True
     )
     stored, taken_s = done.stdout.split()
     return int(stored), float(taken_s)
@@ -188,9 +181,9 @@ def main() -> int:
         spark = session("lakes", "local[2]", settings)
         # Java is only there for the stream, but never quite idle.
         stream = timed(streamed(spark, given.batch), lambda: cpu_s(nodes))
-        ways = {"loop": timed(by_hand), "drain": timed(drained), "stream": stream}
+        ways = {"loop": by_hand, "drain": timed(drained), "stream": stream}
         if given.other:
-            ways["loop of the other version"] = lambda into: by_other_hand(into, given.other)
+            ways["loop of the other version"] = lambda into: by_hand(into, given.other)
         speeds = measured(ways, folder, given.jobs, given.rounds)
         spark.stop()
     medians = {name: statistics.median(some) for name, some in speeds.items()}
