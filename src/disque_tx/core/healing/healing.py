@@ -117,8 +117,7 @@ class Healing(Part, LinkWatcher):
                 self._following = _COUNT
                 self._next_ms = due_ms
             else:
-                self._looking.begin()
-                self._found = 0
+                self._begin()
 
     def next_due_ms(self) -> i64:
         if self.replication.unconfirmed:
