@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from disque_tx.services.events.service import EventLog
 from disque_tx.services.machine.files import RealFile, RealFiles
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.machine.platform import Platform
-from disque_tx.wire.events.records import HEADER, MAGIC, NO_BODY
+from disque_tx.wire.events.records import NO_BODY
 from tests.core.bench import UNIX_S, NodeCase
 from tests.services.nodebench import BenchClock
 
@@ -155,27 +156,6 @@ class SegmentWriterTests(FolderCase):
         self.write(0)
         self.assertEqual([], SegmentWriter(RealFiles(), NODE, 18).left_behind(str(self.folder)))
         self.assertEqual(["_open-3c0f1d52-17-000000000000.events"], self.names())
-
-
-class ConvertTests(FolderCase):
-    """The conversion of segments to lines."""
-
-    def segment(self, data: bytes) -> str:
-        """A rotated segment."""
-        self.folder.mkdir()
-        path = self.folder / "_full-3c0f1d52-17-000000000000.events"
-        path.write_bytes(data)
-        return str(path)
-
-    def test_no_segment(self) -> None:
-        """A file that is no segment is kept under another name."""
-        self.assertIsNone(convert(self.segment(b"something else")))
-        self.assertEqual(["_bad-3c0f1d52-17-000000000000.events"], self.names())
-
-    def test_without_events(self) -> None:
-        """A segment without events leaves no files."""
-        self.assertIsNone(convert(self.segment(HEADER.pack(MAGIC, NODE, 17, 0, 0) + b"\1")))
-        self.assertEqual([], self.names())
 
 
 class EventLogTests(FolderCase):
@@ -354,6 +334,20 @@ class EventLogTests(FolderCase):
         self.assertEqual([counts[0]] * 3, counts)
         slow = False
 
+    def test_changed_while_converting(self) -> None:
+        """A setting that is changed while a segment is converted does not have it converted
+        twice."""
+        self.reactor.holding = True
+        self.start()
+        self.add()
+        self.settings.eventlog_body = "yes"
+        self.service.settings_changed()
+        self.reactor.holding = False
+        self.reactor.let_go()
+        self.assertEqual(1, len(self.reactor.runs))
+        self.assertEqual(1, self.service.conversion.converted)
+        self.assertEqual(0, self.service.conversion.pending)
+
     def test_too_many_segments(self) -> None:
         """If the converter is too slow, the number of segments is bounded."""
         self.reactor.holding = True
@@ -364,6 +358,21 @@ class EventLogTests(FolderCase):
             self.service.flush()
         self.assertLess(len(self.names()), 70)
         self.assertGreater(self.service.dropped, 50)
+        self.reactor.holding = False
+        self.reactor.let_go()
+
+    def test_next_start_while_converting(self) -> None:
+        """A segment that the converter of the node's former start has locked is converted all the
+        same: that converter may be killed before its end."""
+        self.folder.mkdir()
+        writer = SegmentWriter(RealFiles(), self.node.id, 17)
+        writer.write(0, 1, b"", Plan(str(self.folder), NO_BODY, 1, 60), UNIX_S)
+        (segment,) = self.folder.iterdir()
+        with open(segment, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.reactor.holding = True
+            self.start()
+        self.assertEqual([[str(segment)]], self.reactor.runs)
         self.reactor.holding = False
         self.reactor.let_go()
 

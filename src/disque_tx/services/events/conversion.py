@@ -57,8 +57,8 @@ class Conversion:
         return len(self.waiting) + len(self._running)
 
     def add(self, paths: list[str]) -> None:
-        """Convert these, too."""
-        self.waiting += paths
+        """Convert these, too, unless they are to be converted anyway."""
+        self.waiting += [path for path in paths if path not in {*self.waiting, *self._running}]
         self._begin()
 
     def when_idle(self) -> Deferred[None]:

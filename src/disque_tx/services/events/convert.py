@@ -2,11 +2,13 @@
 
 It is a process of its own, with the lowest priority, so that a node never waits for it. It may be
 killed at any moment and run again: a segment is removed only when its lines are safe on the disk,
-and converting it again gives the same file.
+and converting it again gives the same file. One that is still at work when its node is started
+again has its segment locked; the node's next one waits for it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from datetime import UTC, datetime
@@ -24,15 +26,26 @@ _NICE_MAX: Final = 19
 
 
 def convert(path: str) -> str | None:
-    """Convert one segment and remove it; returns the path of its lines, ``None`` if it had none.
+    """Convert one segment and remove it; returns the path of its lines, ``None`` if it had none, or
+    was converted before.
 
     A file that is not a segment is kept under a name that begins with ``_bad-``.
 
     :raises OSError: when the disk refuses; the segment stays.
     """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not os.fstat(file.fileno()).st_nlink:  # by the one that had it locked
+            return None
+        return _convert(path, file.read())
+
+
+def _convert(path: str, data: bytes) -> str | None:
     folder, name = os.path.split(path)
-    with open(path, "rb") as file:
-        data = file.read()
     try:
         segment = Segment(data)
     except PeerError as error:

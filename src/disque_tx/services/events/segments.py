@@ -54,18 +54,21 @@ class SegmentWriter:
         self._begun_s = 0
 
     def left_behind(self, folder: str) -> list[str]:
-        """Segments of this node that are not written to any more, oldest first: rotated ones, and
-        the open one of a process that was killed."""
+        """Segments of this node that are not written to any more, oldest first: rotated ones, which
+        may be locked by a converter, and the open one of a process that was killed."""
         os.makedirs(folder, exist_ok=True)
         mine = self._short_id() + "-"
         found = []
         for name in sorted(os.listdir(folder)):
-            for prefix in (_OPEN, _FULL):
-                if name.startswith(prefix + mine) and name.endswith(_SUFFIX):
-                    left = os.path.join(folder, name)
-                    full = os.path.join(folder, _FULL + name[len(prefix) :])
-                    if self._take_over(left, full):
-                        found.append(full)
+            if not name.endswith(_SUFFIX):
+                continue
+            path = os.path.join(folder, name)
+            if name.startswith(_FULL + mine):
+                found.append(path)
+            elif name.startswith(_OPEN + mine):
+                full = os.path.join(folder, _FULL + name.removeprefix(_OPEN))
+                if self._take_over(path, full):
+                    found.append(full)
         return found
 
     def _take_over(self, path: str, full: str) -> bool:
