@@ -23,6 +23,7 @@ from redis.connection import (
 from redis.retry import Retry
 
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.waiting import steps
 from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
@@ -117,7 +118,7 @@ class NodeConnection:
 
     def _wait(self, timeout_s: float | None) -> None:
         try:
-            arrived = self._connection.can_read(timeout_s)
+            arrived = any(map(self._connection.can_read, steps(timeout_s)))
         except BaseException:
             # Interrupted: a GETJOB that goes on waiting would get a job that nobody reads.
             self.close()

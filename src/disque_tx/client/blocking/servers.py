@@ -13,11 +13,13 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 import hiredis
 
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.waiting import steps
 from disque_tx.client.encryption import ssl_context
 from disque_tx.client.errors import (
     BrokenReply,
@@ -140,13 +142,19 @@ class PipelinedConnection:
     def _reply(self, wait_s: float | None) -> Any:
         reply = self._reader.gets()
         while reply is _NOTHING:
-            self._socket.settimeout(wait_s)
-            data = self._socket.recv(_READ_BYTES)
+            data = self._received(wait_s)
             if not data:
                 raise ConnectionResetError("the node closed the connection")
             self._reader.feed(data)
             reply = self._reader.gets()
         return reply
+
+    def _received(self, wait_s: float | None) -> bytes:
+        for step_s in steps(wait_s):
+            self._socket.settimeout(step_s)
+            with suppress(TimeoutError):
+                return self._socket.recv(_READ_BYTES)
+        raise TimeoutError("timed out")
 
     def _lost(self, error: Exception, sent: bool) -> ConnectionLost:
         reason = printable(str(error)).rstrip(".") or type(error).__name__
