@@ -68,11 +68,14 @@ class OrderTests(KeysAheadCase):
     """Jobs that are added."""
 
     def test_at_once(self) -> None:
-        """Keys that were sent at once are asked about at once, so that a producer with one
-        connection does not wait for each of them in turn; the answers keep their order."""
+        """Keys that were sent at once are asked about at once, by one message to each node, so that
+        a producer with one connection does not wait for each of them in turn; the answers keep
+        their order."""
         keys = self.asked[:5]
         self.send(*[f"ADDJOB q {key} 0 REPLICATE 2 UNIQUE {key}" for key in keys])
-        self.assertEqual(5, len(self.cluster.waiting))
+        self.cluster.finish()
+        nodes = {self.node.keys.view.keepers(key.encode())[0] for key in keys}
+        self.assertEqual(sorted(nodes), sorted(way.to for way, _ in self.cluster.waiting))
         self.assertEqual([key.encode() for key in keys], self.bodies(self.finish()))
         self.assertEqual(0, len(self.node.waiters.blocked))
 
@@ -97,7 +100,8 @@ class OrderTests(KeysAheadCase):
         self.send(
             "ADDJOB q a 0 REPLICATE 2", f"ADDJOB q b 0 REPLICATE 2 UNIQUE {self.asked[0]} WITHNEW"
         )
-        self.assertEqual(2, len(self.cluster.waiting))
+        self.cluster.finish()
+        self.assertEqual(3, len(self.cluster.waiting))  # REPLJOB, and a question to both keepers
         first, answer = self.finish()
         assert isinstance(answer, list)
         self.assertEqual(1, answer[1])

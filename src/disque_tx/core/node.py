@@ -320,8 +320,9 @@ class Node:
             self.getting.emptied()
 
     def finish(self) -> None:
-        """The turn ends, and nothing more is executed in it: give jobs to other nodes, and tell
+        """The turn ends, and nothing more is executed in it: give jobs to other nodes, and send
         them what is wanted here."""
+        self.keys.finish()
         self.supplying.finish()
         self.demanding.finish()
 

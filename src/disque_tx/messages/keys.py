@@ -29,6 +29,7 @@ GRANTED: Final = 0
 TAKEN: Final = 1  # by the job in the answer
 BUSY: Final = 2  # by a job that is being made, or the node does not know yet: ask again
 FULL: Final = 3  # the node is out of memory
+EACH: Final = 4  # the states of the entries are the answers for the keys, in their order
 
 # Flags of KEY COPY and KEY CHECK, in ``status``.
 LAST: Final = 1  # the receiver has all now that concerns it
@@ -39,7 +40,7 @@ ANSWER: Final = 1  # of KEY CHECK: this is the answer
 
 @mypyc_attr(acyclic=True)
 class KeyMessage(Message):
-    """KEY RESERVE: reserve the key of the one entry for its job. KEY ANSWER: the answer,
+    """KEY RESERVE: reserve the keys of the entries for their jobs. KEY ANSWER: the answer,
     ``status``. KEY COPY: entries that the receiver shall have. KEY CHECK: which of these jobs exist
     at the receiver, and the answer. ``number``: of the question, chosen by who asks."""
 

@@ -15,6 +15,8 @@ from disque_tx.errors import LocalError
 from disque_tx.messages.limits import U16_MAX, U32_MAX
 
 JOB_ID_LENGTH: Final = 40
+#: In place of a job ID where there is none.
+NO_JOB_ID: Final = b"\0" * JOB_ID_LENGTH
 NODE_ID_LENGTH: Final = 40
 
 # Job states (cluster protocol, section 1.3).

@@ -29,14 +29,8 @@ class KeyCopiesTests(PeerCase):
             found.append((int(message.status), [one.key for one in message.entries]))
         return found
 
-    def test_at_once(self) -> None:
-        """What nobody gathers is sent when it is added."""
-        self.copies.add(B, 0, entry(1))
-        self.assertEqual([(0, [b"k1"])], self.sent_keys(B))
-
     def test_gathered(self) -> None:
         """Each node gets one message, with what concerns it, and that is not sent again."""
-        self.copies.gather()
         for number in range(3):
             self.copies.add(B, 0, entry(number))
         self.copies.add(C, 0, entry(1))
@@ -45,12 +39,13 @@ class KeyCopiesTests(PeerCase):
         self.assertEqual([(0, [b"k0", b"k1", b"k2"])], self.sent_keys(B))
         self.assertEqual([(0, [b"k1"])], self.sent_keys(C))
         self.copies.send()
+        self.assertEqual([], self.sent_to(B))
         self.copies.add(B, 0, entry(4))
+        self.copies.send()
         self.assertEqual([(0, [b"k4"])], self.sent_keys(B))
 
     def test_order(self) -> None:
         """What comes later about a key arrives later, also with other flags."""
-        self.copies.gather()
         self.copies.add(B, DONE, entry(1, FREE))
         self.copies.add(B, 0, entry(1))
         self.copies.add(B, DONE, entry(1, FREE))
@@ -59,7 +54,6 @@ class KeyCopiesTests(PeerCase):
 
     def test_full(self) -> None:
         """No message has more entries than the receiver accepts."""
-        self.copies.gather()
         for number in range(2 * ENTRIES_MAX + 1):
             self.copies.add(B, 0, entry(number))
         self.copies.send()

@@ -14,7 +14,7 @@ from disque_tx.core.jobs.addrequest import Unique
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import BusSink, Message
-from disque_tx.messages.bustypes import CAN_KEYS
+from disque_tx.messages.bustypes import CAN_KEYS, CAN_SETTLE
 from disque_tx.messages.nodes import FAIL, MYSELF, Link, NodeEntry
 from disque_tx.messages.records import IdSource
 from disque_tx.wire.bus.parser import BusParser, encode
@@ -90,7 +90,7 @@ class KeyCluster:
         entry = self.up[by].membership.nodes[to]
         entry.flags &= ~FAIL
         entry.link = Link(Way(self, by, to), entry, entry.ip, b"", self.now_ms, 1)
-        entry.link.features = CAN_KEYS
+        entry.link.features = CAN_KEYS | CAN_SETTLE
         self.up[by].membership.refresh()
 
     def unlink(self, by: bytes, to: bytes) -> None:
@@ -127,9 +127,15 @@ class KeyCluster:
         for node in self.up.values():
             node.begin(self.now_ms, UNIX_S * 1_000_000 + self.now_ms * 1_000)
 
+    def finish(self) -> bool:
+        """The turn ends on every node; whether there are messages on their way."""
+        for node in self.up.values():
+            node.keys.finish()
+        return bool(self.waiting)
+
     def settle(self) -> None:
-        """Deliver all messages, including those sent in reply."""
-        while self.waiting:
+        """End the turns of all nodes, and deliver all messages, including those sent in reply."""
+        while self.finish():
             way, data = self.waiting.popleft()
             node = self.up.get(way.to)
             parser = BusParser(1 << 20)

@@ -40,8 +40,8 @@ class DoneJobs:
 
     def add(self, job_id: bytes, now_ms: i64) -> None:
         """Remember that the job is done."""
-        if self.has(job_id):
-            return
+        if job_id in self._newer:
+            return  # it may be among the older ones, too: looking there takes as long as all this
         if len(self._newer) >= DONE_MAX // 2:
             self._memory.subtract(DONE_BYTES * len(self._older))
             self._older = self._newer

@@ -34,7 +34,7 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.nodes.peers import Peers
 from disque_tx.messages.bustypes import CAN_KEYS, KEY_COPY
 from disque_tx.messages.keys import ASK, DONE, ENTRIES_MAX, FREE, LAST, KeyMessage
-from disque_tx.messages.nodes import Link
+from disque_tx.messages.nodes import Link, NodeEntry
 from disque_tx.messages.records import KeyEntry
 
 #: Messages to a node may have been lost for so long before it was found to be unreachable.
@@ -118,14 +118,12 @@ class KeeperMap:
             if self.nodes[0] is not membership.myself.id:
                 self.nodes = self._passed = [membership.myself.id]
             return
-        links: dict[bytes, Link] = {}
-        if membership.features & CAN_KEYS:
-            for entry in membership.reachable:
-                link = entry.link
-                if link is not None and link.features & CAN_KEYS:
-                    links[entry.id] = link
         leaving = membership.leaving
-        if joining.stood_still():
+        stood_still = joining.stood_still()
+        if not stood_still and leaving == self._leaving and self._as_before():
+            return
+        links = {entry.id: link for entry, link in self._keeping()}
+        if stood_still:
             joining.begin_again()
             for node_id in links:
                 self._awaited[node_id] = int(now_ms)
@@ -156,6 +154,30 @@ class KeeperMap:
         self.nodes = list(links) if leaving and links else [mine, *links]
         self.changes += 1
         self._pass_on()
+
+    def _keeping(self) -> list[tuple[NodeEntry, Link]]:
+        """The other nodes that keep keys, and the links to them."""
+        membership = self._membership
+        if not membership.features & CAN_KEYS:
+            return []
+        return [
+            (entry, entry.link)
+            for entry in membership.reachable
+            if entry.link is not None and entry.link.features & CAN_KEYS
+        ]
+
+    def _as_before(self) -> bool:
+        """Whether they are the same as at the last look: this is asked for every job."""
+        membership = self._membership
+        count: i64 = 0
+        if membership.features & CAN_KEYS:
+            for entry in membership.reachable:
+                link = entry.link
+                if link is not None and link.features & CAN_KEYS:
+                    if self._links.get(entry.id) is not link:
+                        return False
+                    count += 1
+        return count == len(self._links)
 
     def _not_passed(self, node_id: bytes) -> None:
         self._passed = [node for node in self._passed if node != node_id]
@@ -280,7 +302,6 @@ class _Passing(SlicedTask):
         if self._done:
             self._send_done()
             return False
-        self._copies.gather()
         end = min(self._at + _KEYS_PER_PART, len(self._keys))
         while self._at < end:
             self._sort(self._keys[self._at])
@@ -298,7 +319,6 @@ class _Passing(SlicedTask):
         del job_ids[-ENTRIES_MAX:]
         if not job_ids:
             self._done.pop()
-        self._copies.gather()
         for job_id in part:
             self._copies.add(node_id, DONE, KeyEntry(b"", job_id, FREE, 0, 0, 0))
         self._copies.send()

@@ -14,48 +14,45 @@ from mypy_extensions import i64
 
 _HASH_BYTES: Final = 4
 _31_BITS: Final = 0x7FFF_FFFF
-#: Hashes of nodes, and rankings of keys, that are remembered.
+#: Rankings that are remembered.
 _REMEMBERED_MAX: Final = 4_096
+#: Bits for the place of a node among all, beside its weight.
+_PLACE_BITS: Final = 20
+_PLACES: Final = (1 << _PLACE_BITS) - 1
 
 
 class Owners:
     """Ranks nodes, and remembers what it worked out."""
 
-    __slots__ = ("_by_key", "_nodes", "_hashes")
+    __slots__ = ("_ascending", "_by_key", "_hashes", "_nodes")
 
     def __init__(self) -> None:
-        self._hashes: dict[bytes, int] = {}
-        # Of the nodes for which rankings are remembered.
+        # Those that were ranked last: as they were given, by their IDs, and the hashes of these.
         self._nodes: list[bytes] = []
+        self._ascending: list[bytes] = []
+        self._hashes: list[int] = []
         self._by_key: dict[bytes, list[bytes]] = {}
 
     def ranking(self, key: bytes, nodes: list[bytes]) -> list[bytes]:
         """Like :func:`ranking`, cached per list of nodes. Do not modify the list or the result."""
         if nodes is not self._nodes or len(self._by_key) >= _REMEMBERED_MAX:
-            self._nodes = nodes
+            if nodes is not self._nodes:
+                self._nodes = nodes
+                self._ascending = sorted(nodes)
+                self._hashes = [int(_hash(node_id)) for node_id in self._ascending]
             self._by_key = {}
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = self._rank(key, nodes)
+            found = self._by_key[key] = self._rank(key)
         return found
 
-    def _rank(self, key: bytes, nodes: Iterable[bytes]) -> list[bytes]:
+    def _rank(self, key: bytes) -> list[bytes]:
         mine = _hash(key)
-        weighted: list[tuple[int, bytes]] = []
-        for node_id in nodes:
-            weighted.append((int(_mixed(mine ^ self._hash_of(node_id))), node_id))
+        weighted: list[int] = []
+        for place, node_hash in enumerate(self._hashes):
+            weighted.append(int(_mixed(mine ^ node_hash) << _PLACE_BITS | place))
         weighted.sort(reverse=True)
-        return [node_id for _, node_id in weighted]
-
-    def _hash_of(self, node_id: bytes) -> i64:
-        known = self._hashes.get(node_id)
-        if known is not None:
-            return known
-        if len(self._hashes) >= _REMEMBERED_MAX:
-            self._hashes = {}
-        value = _hash(node_id)
-        self._hashes[node_id] = int(value)
-        return value
+        return [self._ascending[one & _PLACES] for one in weighted]
 
 
 def ranking(key: bytes, node_ids: Iterable[bytes]) -> list[bytes]:
@@ -65,7 +62,7 @@ def ranking(key: bytes, node_ids: Iterable[bytes]) -> list[bytes]:
     made of the key's hash and the node's: their exclusive or, mixed as in :func:`_mixed`. A hash is
     the lower 31 bits of a BLAKE2b of 4 bytes, read as a big-endian number.
     """
-    return Owners()._rank(key, node_ids)
+    return Owners().ranking(key, list(node_ids))
 
 
 def _hash(text: bytes) -> i64:

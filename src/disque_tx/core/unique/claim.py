@@ -93,21 +93,18 @@ class KeyClient(KeyReceiver):
 
 class Claim(Linked):
     """An ADDJOB UNIQUE request without an answer yet. ``deadline_ms``: when it is given up, 0 for
-    never. ``granted``: the keepers that have reserved the key; ``asked``: the one whose answer is
-    awaited, ``number`` of the question, and how often it was asked (``attempts``). ``making``: the
-    job waits for its copies. ``behind``: claims of this node for the same key, which go on when
-    this one has ended."""
+    never. ``granted``: the keepers that have reserved the key; ``questions``: to those whose
+    answers are awaited. ``making``: the job waits for its copies. ``behind``: claims of this node
+    for the same key, which go on when this one has ended."""
 
     __slots__ = (
-        "asked",
-        "attempts",
         "behind",
         "born_ms",
         "deadline_ms",
         "granted",
         "job_id",
         "making",
-        "number",
+        "questions",
         "receiver",
         "request",
         "unique",
@@ -123,9 +120,7 @@ class Claim(Linked):
         self.born_ms: i64 = 0
         self.deadline_ms: i64 = 0
         self.granted: list[bytes] = []
-        self.asked: bytes = b""
-        self.number: i64 = 0
-        self.attempts: i64 = 0
+        self.questions: list[KeyQuestion] = []
         self.making: bool = False
 
     def entry(self, state: i64) -> KeyEntry:
@@ -138,6 +133,26 @@ class Claim(Linked):
     def sooner(self, at_ms: i64) -> i64:
         """The earlier of this time and the deadline."""
         return min(at_ms, self.deadline_ms) if self.deadline_ms else at_ms
+
+
+class KeyQuestion(Linked):
+    """What a node is asked by one KEY RESERVE, until it answers: to reserve the keys of ``claims``.
+    ``number``: 0 before it was sent. ``attempts``: how often it was sent. ``unanswered``: it is to
+    be sent again, if it still matters."""
+
+    __slots__ = ("attempts", "claims", "node_id", "number", "unanswered")
+
+    def __init__(self, node_id: bytes) -> None:
+        super().__init__()
+        self.node_id: bytes = node_id
+        self.claims: list[Claim] = []
+        self.number: i64 = 0
+        self.attempts: i64 = 0
+        self.unanswered: bool = False
+
+    def waiting(self) -> list[Claim]:
+        """The claims that still wait for its answer."""
+        return [claim for claim in self.claims if self in claim.questions]
 
 
 def timeout() -> CommandError:

@@ -1,10 +1,11 @@
 """Adding a job once: its key is reserved first, then the job is made.
 
-1. The keepers of the key are asked one after the other, in the order in which they rank, which is
-   the same for all nodes. All of them must grant it; nodes whose views differ by one node have a
-   keeper in common.
-2. If a job has the key, the answer is its ID. If one is being made with it, all is given back, and
-   the keepers are asked again a moment later, or, if it is made here, when it is done.
+1. The keepers of the key are asked, at once. All of them must grant it; nodes whose views differ by
+   one node have a keeper in common.
+2. If a job has the key, the answer is its ID. If one is being made with it, the keeper that ranks
+   first decides, in an order that is the same for all nodes: who has its grant goes on to ask the
+   other one; who has not gives all back, and asks again a moment later, or, if the job is made
+   here, when that is done.
 3. Once the key is granted the job is made, and the request is checked like any other. If that fails
    the key is given back; if it succeeds, the keepers get to know in the same turn as the client.
 4. A client whose time is over, or that is gone, withdraws the job, and the key is given back; but
@@ -23,28 +24,26 @@ from mypy_extensions import i64, u8
 
 from disque_tx.core.adding.adding import Adding
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.base.schedule import Schedule, earlier
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.jobs.addrequest import AddRequest, Unique
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.keys.keepermap import KeeperMap
-from disque_tx.core.keys.keysbyjob import Reservation
-from disque_tx.core.keys.reservation import Reservations, left
+from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.queues.copieswait import CopiesWatcher
 from disque_tx.core.queues.waiters import NO_TIMEOUT_MS
 from disque_tx.core.state.state import State
 from disque_tx.core.unique.claim import Claim, KeyReceiver, NoReceiver, timeout
 from disque_tx.core.unique.keeper import Keeper
+from disque_tx.core.unique.questions import KeyQuestions
 from disque_tx.errors import CommandError
-from disque_tx.messages.bustypes import KEY_RESERVE
 from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
 from disque_tx.messages.records import WAIT_REPL
 
-_ASK_AGAIN_MS: Final = 200
-_ASK_AGAIN_MS_MAX: Final = 1_600
 #: A key that is reserved for another job is tried again after this time, and up to as much more.
 _BUSY_MS: Final = 40
-_DOUBLINGS_MAX: Final = 3
+#: So much later a keeper is asked again that has reserved the key for a job that will not get it.
+_SOON_MS: Final = 20
 _NOT_MADE: Final = "job removed before the requested replication level was achieved"
 _NO_MEMORY: Final = "a node that looks after the key is out of memory"
 
@@ -56,7 +55,6 @@ class Claims(CopiesWatcher):
         self._turn = state.turn
         self._jobs = state.jobs
         self._membership = state.membership
-        self._peers = state.peers
         self._totals = state.totals
         self._waiters = state.waiters
         self._random: Callable[[], float] = state.random
@@ -66,10 +64,9 @@ class Claims(CopiesWatcher):
         self._existence = keeper.existence
         self._reservations: Reservations = state.reservations
         self._view: KeeperMap = state.key_view
-        self._by_number: dict[int, Claim] = {}
         self._by_job: dict[bytes, Claim] = {}
         self._timers: Schedule[Claim] = Schedule()
-        self._last: i64 = 0
+        self._questions = KeyQuestions(state.turn, state.peers)
 
     # -- beginning ---------------------------------------------------------------------------
 
@@ -127,70 +124,76 @@ class Claims(CopiesWatcher):
         view = self._view
         view.refresh()
         if not view.ready():
-            self._later(claim)
+            self._later(claim, self._busy_ms())
             return
         status, job_id = self._keeper.known_here(claim.unique.key, claim.job_id)
         if status != GRANTED:
             self._answered(claim, status, job_id)
             return
         mine = self._membership.myself.id
+        waits = False
         for node_id in view.keepers(claim.unique.key):
             if node_id in claim.granted:
                 continue
             if node_id != mine:
-                self._ask(claim, node_id)
-                return
-            status, job_id = self._keeper.reserve(claim.entry(RESERVED))
-            if status != GRANTED:
-                self._answered(claim, status, job_id)
-                return
-            claim.granted.append(mine)
-        self._make(claim)
+                self._questions.ask(claim, node_id)
+                waits = True
+            elif not waits:
+                status, job_id = self._keeper.reserve(claim.entry(RESERVED))
+                if status != GRANTED:
+                    self._refused(claim, mine, status, job_id)
+                    return
+                claim.granted.append(mine)
+        if not waits:
+            self._make(claim)
+        elif claim.deadline_ms:
+            self._timers.add(claim, claim.deadline_ms)
 
-    def _ask(self, claim: Claim, node_id: bytes) -> None:
-        if claim.asked != node_id:
-            self._by_number.pop(int(claim.number), None)
-            self._last += 1
-            claim.asked = node_id
-            claim.number = self._last
-            claim.attempts = 0
-            self._by_number[int(claim.number)] = claim
-        entries = [claim.entry(RESERVED)]
-        self._peers.send(node_id, KeyMessage(KEY_RESERVE, claim.number, 0, entries))
-        pause_ms = min(_ASK_AGAIN_MS * (i64(1) << claim.attempts), _ASK_AGAIN_MS_MAX)
-        claim.attempts = min(claim.attempts + 1, _DOUBLINGS_MAX)
+    def send(self) -> None:
+        """The turn ends: ask other nodes for the keys that are wanted."""
+        self._questions.send()
+
+    def _later(self, claim: Claim, pause_ms: i64) -> None:
+        self._timers.remove(claim)
         self._timers.add(claim, claim.sooner(self._turn.now_ms + pause_ms))
 
-    def _later(self, claim: Claim) -> None:
-        pause_ms = _BUSY_MS + int(self._random() * _BUSY_MS)
-        self._timers.add(claim, claim.sooner(self._turn.now_ms + pause_ms))
+    def _busy_ms(self) -> i64:
+        return _BUSY_MS + int(self._random() * _BUSY_MS)
 
     def answer(self, sender: bytes, message: KeyMessage) -> None:
         """KEY ANSWER."""
-        claim = self._by_number.get(int(message.number))
-        if claim is None or claim.asked != sender or claim.making:
-            return
-        del self._by_number[int(message.number)]
-        self._timers.remove(claim)
-        claim.asked = b""
-        if message.status == GRANTED:
-            claim.granted.append(sender)
-            self._go_on(claim)
-            return
-        job_id = message.entries[0].job_id if message.entries else b""
-        self._answered(claim, message.status, job_id)
+        for claim, status, job_id in self._questions.answered(sender, message):
+            if claim.making:
+                continue  # others are the keepers by now
+            if status == GRANTED:
+                claim.granted.append(sender)
+                self._go_on(claim)
+            else:
+                self._refused(claim, sender, status, job_id)
+
+    def _refused(self, claim: Claim, keeper: bytes, status: i64, job_id: bytes) -> None:
+        """A keeper does not grant the key."""
+        if status != BUSY or keeper == self._view.keepers(claim.unique.key)[0]:
+            self._answered(claim, status, job_id)
+        elif not claim.questions:
+            # The job for which it is reserved there will not get it, unless that is made already.
+            self._behind(claim, job_id)
+            self._later(claim, _SOON_MS)
+
+    def _behind(self, claim: Claim, job_id: bytes) -> None:
+        if job_id in self._by_job:
+            self._by_job[job_id].behind.append(claim)
 
     def _answered(self, claim: Claim, status: i64, job_id: bytes) -> None:
-        """A keeper did not grant the key."""
+        """The key is not to be had now."""
         if status == TAKEN and job_id:
             self._finish(claim)
             self._give_back(claim)
             self._taken(claim, job_id)
         elif status == BUSY:
             self._give_back(claim)
-            if job_id in self._by_job:
-                self._by_job[job_id].behind.append(claim)
-            self._later(claim)
+            self._behind(claim, job_id)
+            self._later(claim, self._busy_ms())
         else:
             self._fail(claim, CommandError("OOM", _NO_MEMORY))
 
@@ -203,14 +206,13 @@ class Claims(CopiesWatcher):
         found = self._reservations.get(claim.unique.key)
         if found is not None and found.job_id == claim.job_id:
             self._reservations.drop(found)
-        nodes = [*claim.granted, claim.asked] if claim.asked else claim.granted
+        nodes = claim.granted + self._questions.withdraw(claim)
         mine = self._membership.myself.id
         entry = claim.entry(FREE)
         for node_id in nodes:
             if node_id != mine:
                 self._keeper.copies.add(node_id, 0, entry)
         claim.granted = []
-        claim.asked = b""
 
     # -- making the job ----------------------------------------------------------------------
 
@@ -249,29 +251,20 @@ class Claims(CopiesWatcher):
 
     def _made(self, claim: Claim) -> None:
         self._finish(claim)
+        self._questions.withdraw(claim)
         found = self._reservations.get(claim.unique.key)
         if found is not None and found.job_id == claim.job_id:
             found.state = u8(HELD)
             self._reservations.check_at(found, 0)
             self._reservations.changed(found)
-            self._spread(found, claim.granted)
+            self._keeper.job_made(found, claim.granted)
         claim.receiver.added(claim.job_id, True)
-
-    def _spread(self, found: Reservation, granted: list[bytes]) -> None:
-        """Let the keepers know that the job exists."""
-        mine = self._membership.myself.id
-        nodes = dict.fromkeys([*granted, *self._view.keepers(found.key)])
-        entry = left(found, self._turn.now_ms)
-        for node_id in nodes:
-            if node_id != mine:
-                self._keeper.copies.add(node_id, 0, entry)
 
     # -- the end -----------------------------------------------------------------------------
 
     def _finish(self, claim: Claim) -> None:
         """The claim is not under way any more."""
         self._timers.remove(claim)
-        self._by_number.pop(int(claim.number), None)
         self._by_job.pop(claim.job_id, None)
         self._existence.claimed.discard(claim.job_id)
         for other in claim.behind:
@@ -279,7 +272,7 @@ class Claims(CopiesWatcher):
 
     def _again(self, claim: Claim) -> None:
         """Ask the keepers again by the end of the turn, unless the claim is further by now."""
-        if self._by_job.get(claim.job_id) is claim and not claim.asked and not claim.making:
+        if self._by_job.get(claim.job_id) is claim and not claim.questions and not claim.making:
             self._timers.remove(claim)
             self._timers.add(claim, self._turn.now_ms)
 
@@ -330,11 +323,14 @@ class Claims(CopiesWatcher):
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        return self._timers.next_ms()
+        return earlier(self._timers.next_ms(), self._questions.next_due_ms())
 
     def run_due(self, limit: i64) -> None:
         """Ask again, or give up."""
         now_ms = self._turn.now_ms
+        for claim in self._questions.unanswered(limit):
+            if self._by_job.get(claim.job_id) is claim:
+                self._go_on(claim)
         for claim in self._timers.due(now_ms, limit):
             if 0 < claim.deadline_ms <= now_ms:
                 self._refuse(claim, timeout())
@@ -345,3 +341,4 @@ class Claims(CopiesWatcher):
         """All jobs are gone, and all clients have their answers."""
         for claim in list(self._by_job.values()):
             self._finish(claim)
+        self._questions.clear()

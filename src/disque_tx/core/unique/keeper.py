@@ -166,6 +166,17 @@ class Keeper:
             self._reservations.drop(found)
             self._reservations.store(entry, now_ms)
 
+    def job_made(self, found: Reservation, granted: list[bytes]) -> None:
+        """Let the other keepers know that the job exists, and those that granted the key."""
+        mine = self._membership.myself.id
+        entry = left(found, self._turn.now_ms)
+        for node_id in granted:
+            if node_id != mine:
+                self.copies.add(node_id, 0, entry)
+        for node_id in self._view.keepers(found.key):
+            if node_id != mine and node_id not in granted:
+                self.copies.add(node_id, 0, entry)
+
     # -- the end of a key --------------------------------------------------------------------
 
     def job_done(self, found: Reservation) -> None:

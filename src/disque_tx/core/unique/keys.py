@@ -32,9 +32,9 @@ from disque_tx.core.unique.existence import Existence
 from disque_tx.core.unique.keeper import Keeper
 from disque_tx.errors import CommandError
 from disque_tx.messages.bustypes import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
-from disque_tx.messages.keys import BUSY, DONE, FREE, HELD, KeyMessage
+from disque_tx.messages.keys import BUSY, DONE, EACH, FREE, GRANTED, HELD, KeyMessage
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import KeyEntry
+from disque_tx.messages.records import NO_JOB_ID, KeyEntry
 
 _PER_TURN: Final = 1_000
 #: How long a node tries to add a job for which no client waits.
@@ -133,34 +133,37 @@ class Keys(Part):
                 self.view.received_all(sender.id, message.status)
 
     def _reserve(self, sender: NodeEntry, message: KeyMessage) -> None:
-        if len(message.entries) != 1 or not message.entries[0].key:
+        entries = message.entries
+        if not entries or b"" in [entry.key for entry in entries]:
             return
         self.view.refresh()
-        entry = message.entries[0]
-        status: i64 = BUSY
-        job_id = b""
-        if self.view.ready():
-            status, job_id = self._keeper.reserve(entry)
-        entries = [KeyEntry(b"", job_id, HELD, 0, 0, 0)] if job_id else []
-        self._peers.send(sender.id, KeyMessage(KEY_ANSWER, message.number, status, entries))
+        ready = self.view.ready()
+        answers: list[KeyEntry] = []
+        granted = True
+        for entry in entries:
+            status, job_id = self._keeper.reserve(entry) if ready else (BUSY, NO_JOB_ID)
+            granted = granted and status == GRANTED
+            answers.append(KeyEntry(b"", job_id or NO_JOB_ID, status, 0, 0, 0))
+        answer = KeyMessage(KEY_ANSWER, message.number, GRANTED, [])
+        if not granted:
+            answer.status = answers[0].state if len(entries) == 1 else EACH
+            answer.entries = answers
+        self._peers.send(sender.id, answer)
+
+    def finish(self) -> None:
+        """The turn ends: let others know what became of keys, and ask them for those of jobs that
+        are to be added."""
+        self._keeper.copies.send()
+        self._claims.send()
 
     # -- jobs, clients and time --------------------------------------------------------------
 
     def process_ended(self) -> None:
         """Go on with jobs that have their copies, and keys whose jobs have ended."""
-        copies = self._keeper.copies
         if self._waiters.settled:
-            copies.gather()
-            try:
-                self._waiters.notify_watchers()
-            finally:
-                copies.send()
+            self._waiters.notify_watchers()
         if self._keys_by_job.ended:
-            copies.gather()
-            try:
-                self._process_ended()
-            finally:
-                copies.send()
+            self._process_ended()
 
     def _process_ended(self) -> None:
         now_ms = self._turn.now_ms
