@@ -29,6 +29,19 @@ class CountersTests(CheckerCase):
         self.fault("kill")
         self.assertEqual(0, self.found(CountersMatch()))
 
+    def test_forgotten(self) -> None:
+        """A count may be less only at a node that a client had forget the job in between."""
+        shown = self.history.shown_counters
+        shown.append(ShownCounters(b"D", HERE, 1_000_000, 0, 2))
+        shown.append(ShownCounters(b"D", HERE, 3_000_000, 0, 1))
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.request(b"DELJOB", 0.5)
+        self.request(b"DELJOB", 3.5)
+        self.request(b"DELJOB", 2, node=THERE)
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.request(b"DELJOB", 2)
+        self.assertEqual(0, self.found(CountersMatch()))
+
     def test_moved(self) -> None:
         """A RETRY that was over at two holders counts once, and the second copy may come to the
         node that delivered the first one; what was not counted at all is no excuse."""

@@ -35,7 +35,8 @@ class CountersMatch(Checker):
        where a RETRY was over at two holders, both copies may have come to one of them.
        A RETRY that is over at two holders in the same moment counts once, and the job may come from
        both: deliveries within :data:`_SAME_US` count as one, unless there was a NACK.
-    3. The counters that a node reports for a job never become less.
+    3. The counters that a node reports for a job never become less, unless a client had that node
+       forget the job in between: it comes back with what another holder knows.
 
     The first half of 1 is judged unless bus messages were doubled, since the message that counts
     then counts twice. All else is judged in runs without faults other than those of clocks: a node
@@ -47,6 +48,7 @@ class CountersMatch(Checker):
         """Counters that do not fit the history."""
         names = {name for _, name, _ in run.plan.history}
         nacked = run.history.asked(b"NACK")
+        forgotten = run.history.asked(b"FASTACK", b"DELJOB")
         reported: list[RecordedDelivery | ShownCounters] = [
             *run.history.delivered,
             *run.history.shown_counters,
@@ -55,10 +57,13 @@ class CountersMatch(Checker):
         breaches: list[str] = []
         known: dict[tuple[bytes, bytes], tuple[int, int]] = {}
         delivered: Counter[tuple[bytes, bytes]] = Counter()
+        known_us: dict[tuple[bytes, bytes], int] = {}
         last_us: dict[tuple[bytes, bytes], int] = {}
         for one in reported:
             place = one.job_id, one.node
             at_us = _when(one)
+            if _forgot(forgotten.get(one.job_id, []), one.node, known_us.get(place, 0), at_us):
+                known.pop(place, None)
             asked = nacked.get(one.job_id, [])
             wrong: list[str] = []
             if "message_loss" not in names and one.nacks > _count_asked(asked, at_us):
@@ -76,6 +81,7 @@ class CountersMatch(Checker):
                 if one.nacks < nacks or one.deliveries < deliveries:
                     wrong.append(f"it reported {nacks} and {deliveries} before")
                 known[place] = one.nacks, one.deliveries
+                known_us[place] = at_us
             if isinstance(one, RecordedDelivery):
                 early = at_us - last_us.get(place, -_SAME_US) < _SAME_US
                 delivered[place] += not early or _count_asked(asked, at_us) > 0
@@ -96,6 +102,16 @@ def _when(one: RecordedDelivery | ShownCounters) -> int:
 def _count_asked(requests: list[JobRequest], at_us: int) -> int:
     """How many of them were asked for by then."""
     return sum(request.asked_us <= at_us for request in requests)
+
+
+def _forgot(requests: list[JobRequest], node: bytes, since_us: int, at_us: int) -> bool:
+    """Whether one of them may have had the node forget the job between these times."""
+    return any(
+        request.node == node
+        and request.asked_us < at_us
+        and (request.answered_us < 0 or request.answered_us > since_us)
+        for request in requests
+    )
 
 
 def _answered(requests: list[JobRequest], node: bytes, at_us: int) -> int:
