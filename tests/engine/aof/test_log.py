@@ -494,6 +494,26 @@ class InfoTests(LogCase):
             self.bench.aof.info()[9:],
         )
 
+    def test_first_log(self) -> None:
+        """Before the first log has its file all of its fields are there, with nothing in them but
+        what waits for the new file."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.aof.enable()
+        names = [name for name, _ in self.bench.aof.info()]
+        self.assertEqual(names, [name for name, _ in bench.aof.info()])
+        shown = dict(bench.aof.info())
+        self.assertEqual(["0"] * 8 + ["0.000000"], [shown[name] for name in names[9:]])
+        self.assertEqual(("1", "wait-rewrite"), (shown["aof_enabled"], shown["aof_state"]))
+        bench.turn(bench.add)
+        self.assertNotEqual("0", bench.field("aof_rewrite_buffer_length"))
+        bench.settle()
+        self.assertEqual((str(len(files.content(PATH))), "0"), self.sizes(bench))
+
+    def sizes(self, bench: Bench) -> tuple[str, str]:
+        """How much is in the file, and how much waits for a new one."""
+        return bench.field("aof_current_size"), bench.field("aof_rewrite_buffer_length")
+
 
 STEPS = st.lists(
     st.sampled_from(["add", "add", "add", "remove", "get", "rewrite", "reactor", "tick", "crash"]),

@@ -7,7 +7,7 @@ from itertools import count
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.services.machine.memoryfiles import MemoryFiles
-from tests.engine.aof.bench import Bench, settings
+from tests.engine.aof.bench import WALL_US, Bench, settings
 
 
 class SyncTests(SynchronousTestCase):
@@ -51,3 +51,25 @@ class SyncTests(SynchronousTestCase):
         bench.turn(bench.add)
         self.assertIn(b"aof-write-pending-fsync", set(monitor.series))
         bench.threads.release()
+
+    def test_samples(self) -> None:
+        """LATENCY has the time of each kind of access under ``always``, none while it is off."""
+        clock = count(0, 0.25)
+        monotonic = lambda: float(next(clock))  # noqa: E731
+        bench = Bench(MemoryFiles(), settings(), monotonic)
+        self.successResultOf(bench.start())
+        monitor = bench.aof._environment.latency
+        bench.turn(bench.add)
+        self.assertEqual({}, monitor.series)
+        monitor.threshold_ms = 1
+        bench.turn(bench.add)
+        second = WALL_US // 1_000_000
+        found = {event: list(samples.samples) for event, samples in monitor.series.items()}
+        self.assertEqual(
+            {
+                b"aof-write": [(second, 250)],
+                b"aof-write-alone": [(second, 250)],
+                b"aof-fsync-always": [(second, 500)],
+            },
+            found,
+        )
