@@ -13,7 +13,7 @@ from disque_tx.errors import ConfigError
 from disque_tx.messages.records import QUEUED, STATE_NAMES
 from disque_tx.services.machine.memoryfiles import MemoryFiles
 from disque_tx.wire.files.aof import load_record
-from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector_json
+from tests.engine.aof.bench import PATH, WALL_US, Bench, loaded, settings, vector, vector_json
 
 
 class SteppingTime:
@@ -298,6 +298,17 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(20, len(bench.node.jobs))
         self.assertEqual("on", bench.field("aof_state"))
         self.assertEqual([], bench.clock.getDelayedCalls())
+
+    def test_empty(self) -> None:
+        """INFO has all fields of a load, also of a log without records, and takes a second for it
+        as long as nothing is known."""
+        bench = Bench(MemoryFiles(), settings())
+        bench.aof.load()
+        shown = dict(bench.aof.info())
+        fields = ("total_bytes", "loaded_bytes", "loaded_perc", "eta_seconds")
+        found = [shown[f"loading_{name}"] for name in fields]
+        self.assertEqual(["0", "0", "0.00", "1"], found)
+        self.assertEqual(str(WALL_US // 1_000_000), shown["loading_start_time"])
 
     def test_stop_while_loading(self) -> None:
         """The process can be stopped during the load; the file is not changed."""

@@ -66,6 +66,38 @@ class WriteTests(ReportCase):
             ["warning: Writing to the append only file works again."], self.said(bench)
         )
 
+    def test_pace(self) -> None:
+        """A write is tried again after a second, a sync is due a second after the last one, and a
+        rewrite is begun again ten seconds after it failed, each at that moment."""
+        bench = self.node()
+        self.files.room_bytes = 0
+        bench.turn(bench.add)
+        self.files.room_bytes = -1
+        bench.pass_ms(900)
+        self.assertEqual(FULL, bench.aof.write_error)
+        bench.pass_ms(100)
+        self.assertEqual("", bench.aof.write_error)
+        bench.pass_ms(2_000)
+        syncs = self.files.syncs
+        bench.turn(bench.add)
+        bench.pass_ms(100)
+        self.assertEqual(syncs + 1, self.files.syncs)
+        bench.turn(bench.add)
+        bench.pass_ms(900)
+        self.assertEqual(syncs + 1, self.files.syncs)
+        bench.pass_ms(100)
+        self.assertEqual(syncs + 2, self.files.syncs)
+        self.files.sync_error = errno.EIO
+        bench.turn(bench.add)
+        bench.pass_ms(1_000)
+        bench.settle()
+        self.files.sync_error = 0
+        bench.pass_ms(9_900)
+        self.assertEqual(BROKEN, bench.aof.write_error)
+        bench.pass_ms(100)
+        bench.settle()
+        self.assertEqual("", bench.aof.write_error)
+
     def test_incomplete_record(self) -> None:
         """A record that could neither be written nor taken back is said before what follows from
         it."""
@@ -174,7 +206,7 @@ class WriteTests(ReportCase):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
         self.patch(MemoryFile, "is_at", unknown)
-        bench.pass_ms(2_900)
+        bench.pass_ms(2_100)
         self.assertEqual(([PATH] * 3, "", []), (looks, bench.aof.write_error, self.said(bench)))
 
     def test_closing(self) -> None:
