@@ -8,7 +8,7 @@ import signal
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.processes.parent.memorychildren import MemoryChildren
+from disque_tx.services.processes.parent.memorychildren import MemoryChild, MemoryChildren
 from disque_tx.services.processes.parent.supervision import (
     BACKOFF_S_MAX,
     SILENT_S,
@@ -155,6 +155,18 @@ class StartTests(SupervisionCase):
         self.clock.advance(0)
         reason = "Process 1 did not start: Resource temporarily unavailable"
         self.assertEqual([("stopped", reason)], self.notes.events)
+
+    def test_system_refuses_all(self) -> None:
+        """When it refuses every process, the first one is the reason, and the daemon ends once."""
+        self.supervision = Supervision(self.clock, self.refuse, self.notes)
+        self.supervision.start([1, 2, 3])
+        self.clock.advance(0)
+        reason = "Process 1 did not start: Resource temporarily unavailable"
+        self.assertEqual([("stopped", reason)], self.notes.events)
+
+    def refuse(self, number: int) -> MemoryChild:
+        """No process can be started."""
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
 class RestartTests(SupervisionCase):

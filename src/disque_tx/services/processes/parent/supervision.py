@@ -106,6 +106,7 @@ class Supervision:
         self._outcome = outcome
         self._all_opened = False
         self._all_ready = False
+        self._over = False
         self._reason = ""
         self._checked_s = 0.0
         self._check_timer: IDelayedCall | None = None
@@ -244,8 +245,9 @@ class Supervision:
                 member.child.kill()
 
     def _stopped_if_empty(self) -> None:
-        if any(member.child is not None for member in self.members.values()):
+        if self._over or any(member.child is not None for member in self.members.values()):
             return
+        self._over = True
         for timer in (self._check_timer, self._kill_timer):
             if timer is not None and timer.active():
                 timer.cancel()
