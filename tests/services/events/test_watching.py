@@ -4,12 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from disque_tx.messages.events import ACKED, ADDED, DELIVERED, QUEUED
+from mypy_extensions import i64
+
+from disque_tx.messages.events import ACKED, ADDED, DELIVERED, QUEUED, EventSink
+from disque_tx.messages.records import JobRecord
 from disque_tx.plugins.values import JobEvent
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.events.watching import Watch
 from disque_tx.wire.events.records import EventRecorder
 from tests.services.nodebench import FIRST_ID, NodeCase
+
+
+class Kept(EventSink):
+    """A sink that keeps all that it gets, with the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[object, ...]] = []
+
+    def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
+        self.found.append((self.wall_us, "added", job, ttl_s, reason, client_id, queued))
+
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        self.found.append((self.wall_us, "job", kind, job, reason, number, elapsed_ms))
+
+    def noted(
+        self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
+    ) -> None:
+        self.found.append((self.wall_us, "noted", kind, job, reason, number, elapsed_ms, text))
+
+    def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
+        self.found.append((self.wall_us, "moved", kind, job, node_id))
+
+    def paused(self, queue: bytes, flags: i64) -> None:
+        self.found.append((self.wall_us, "paused", queue, flags))
+
+    def flushed(self, jobs: i64) -> None:
+        self.found.append((self.wall_us, "flushed", jobs))
 
 
 class WatchTests(NodeCase):
@@ -63,6 +94,47 @@ class WatchTests(NodeCase):
         self.watch([ADDED])
         self.turn(b"ADDJOB q b 0")
         self.assertEqual([b"q"], [event.queue for event in self.events])
+
+    def test_several_sinks(self) -> None:
+        """Each of several sinks gets every kind of event with all of its parts and the time of the
+        turn, and one that is removed gets none; without any, nothing is reported."""
+        self.assertIsNone(self.node.outbox.events)
+        first, second = Kept(), Kept()
+        self.sinks.add(first)
+        self.assertIs(first, self.node.outbox.events)
+        self.sinks.add(second)
+        self.sinks.add(third := Kept())
+        self.sinks.remove(third)
+        self.sinks.remove(third)
+        events = self.node.outbox.events
+        assert events is not None
+        self.assertEqual((self.node.wall_us, self.node.wall_us), (events.wall_us, first.wall_us))
+        job = JobRecord(b"D" * 40, b"q", b"b", (), 1, 2, delay_s=3, retry_s=4, repl=5)
+        for wall_us in (100, 200):
+            events.wall_us = wall_us
+            events.added(job, 1, 2, 3, True)
+            events.job(ACKED, job, 4, 5, 6)
+            events.noted(DELIVERED, job, 7, 8, 9, b"text")
+            events.moved(QUEUED, job, b"n" * 40)
+            events.paused(b"q", 3)
+            events.flushed(11)
+        expected = [
+            (wall_us, *rest)
+            for wall_us in (100, 200)
+            for rest in (
+                ("added", job, 1, 2, 3, True),
+                ("job", ACKED, job, 4, 5, 6),
+                ("noted", DELIVERED, job, 7, 8, 9, b"text"),
+                ("moved", QUEUED, job, b"n" * 40),
+                ("paused", b"q", 3),
+                ("flushed", 11),
+            )
+        ]
+        self.assertEqual((expected, expected, []), (first.found, second.found, third.found))
+        self.sinks.remove(first)
+        self.assertIs(second, self.node.outbox.events)
+        self.sinks.remove(second)
+        self.assertIsNone(self.node.outbox.events)
 
     def test_asked_once(self) -> None:
         """A watcher is asked about a queue once, not at each of a million jobs; when watchers

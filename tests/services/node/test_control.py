@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
+import signal
+import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.services.node.control import BUS_FDS, RESERVED_FDS, clients_allowed, raise_fd_limit
+from disque_tx.services.node.root import NodeRoot
+from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
 
 
@@ -174,6 +180,113 @@ class ProcessTests(RootCase):
         self.assertFalse(self.reactor.hasStopped)
 
 
+class FailureTests(RootCase):
+    """What a node says when the disk refuses."""
+
+    def broken(self, *_: object, **__: object) -> None:
+        """The disk is full."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def refused(self, request: str, reply: str) -> None:
+        """The request has this reply, and the node goes on."""
+        answer = self.ask(self.dial(), request, "PING")
+        self.assertEqual(f"-ERR {reply}\r\n+PONG\r\n", answer.decode())
+
+    def test_tables(self) -> None:
+        """A policy or a schedule that could not be written is refused with the reason."""
+        root = self.started()
+        self.patch(root.files, "replace", self.broken)
+        full = "can't be saved: No space left on device"
+        self.refused("QPOLICY SET q ttl 5", f"The policies {full}")
+        self.refused('SCHEDULE SET s "* * * * *" QUEUE q body', f"The schedules {full}")
+
+    def test_log_switched(self) -> None:
+        """A log that cannot be switched stays as it is shown, and the operator learns why."""
+        root = self.started()
+        self.patch(root.aof, "enable", self.broken)
+        self.refused("CONFIG SET appendonly yes", "Unable to turn on AOF. Check server logs.")
+        self.assertFalse(self.settings.appendonly)
+        self.assertIn("# Unable to switch the log: No space left on device\n", self.logged())
+        root.settings.appendonly = True
+        self.patch(root.aof, "disable", self.broken)
+        self.refused("CONFIG SET appendonly no", "Unable to turn on AOF. Check server logs.")
+        self.assertTrue(self.settings.appendonly)
+
+    def test_same_value(self) -> None:
+        """The log is switched when the value changes, not when it is set again."""
+        root = self.started()
+        self.patch(root.aof, "disable", self.broken)
+        self.assertEqual(b"+OK\r\n", self.ask(self.dial(), "CONFIG SET appendonly no"))
+        self.assertEqual(b"+OK\r\n", self.ask(self.dial(), "CONFIG SET appendonly yes"))
+        self.assertEqual("on", self.settled(root))
+
+    def settled(self, root: NodeRoot) -> str:
+        """The state of the log, once its first file is written."""
+        for _ in range(5):
+            drive(self.reactor)
+            self.reactor.advance(0.1)
+        return root.aof.state
+
+    def test_shutdown(self) -> None:
+        """Why a process does not stop is said to its operator."""
+        root = self.started()
+        refused = "Errors trying to SHUTDOWN. Check logs."
+        root.aof.state = "wait-rewrite"
+        self.refused("SHUTDOWN", refused)
+        root.aof.state = "off"
+        self.patch(root.aof, "rewrite_now", self.broken)
+        self.refused("SHUTDOWN REWRITE-AOF", refused)
+        lines = self.logged()
+        self.assertIn("# The first log is still being written, the process can't stop yet\n", lines)
+        self.assertIn("# Writing the log failed: No space left on device\n", lines)
+        self.assertNotIn("User requested shutdown", lines)
+
+    def test_restart(self) -> None:
+        """Why a restart was refused is said to its operator; without a configuration file there is
+        nothing to write, and the restart happens."""
+        root = self.started()
+        self.settings.config_file = "/no/such/folder/my.conf"
+        self.refused("DEBUG RESTART", "failed to restart the server. Check server logs.")
+        reason = "Rewriting config file: No such file or directory"
+        self.assertIn(f"# Restart refused: {reason}\n", self.logged())
+        self.assertIsNone(root.restart_wanted)
+        self.settings.config_file = ""
+        self.ask(self.dial(), "DEBUG RESTART")
+        self.assertEqual(0, root.restart_wanted)
+
+    def test_restart_without_its_file(self) -> None:
+        """DEBUG CRASH-AND-RECOVER does not write the configuration: it is a crash."""
+        root = self.started()
+        self.settings.config_file = "/no/such/folder/my.conf"
+        self.ask(self.dial(), "DEBUG CRASH-AND-RECOVER 20")
+        self.assertEqual(20, root.restart_wanted)
+
+    def test_written(self) -> None:
+        """CONFIG REWRITE makes a file that was missing."""
+        path = self.folder / "my.conf"
+        self.settings.config_file = str(path)
+        self.started()
+        self.assertEqual(b"+OK\r\n", self.ask(self.dial(), "CONFIG REWRITE"))
+        self.assertIn("maxclients 100\n", path.read_text())
+
+    def test_sleep(self) -> None:
+        """DEBUG SLEEP takes the time that it was told, in which the process does nothing else."""
+        slept: list[float] = []
+        self.started()
+        self.patch(time, "sleep", slept.append)
+        self.assertEqual(b"+OK\r\n", self.ask(self.dial(), "DEBUG SLEEP 0.25"))
+        self.assertEqual([0.25], slept)
+
+    def test_crash(self) -> None:
+        """DEBUG SEGFAULT and DEBUG ASSERT end this process by different signals."""
+        signals: list[tuple[int, int]] = []
+        self.started()
+        self.patch(os, "kill", lambda *words: signals.append(words))
+        self.ask(self.dial(), "DEBUG SEGFAULT", "DEBUG ASSERT")
+        own = os.getpid()
+        self.assertEqual([(own, signal.SIGSEGV), (own, signal.SIGABRT)], signals)
+
+
 class AddressTests(RootCase):
     """The address that a client connected to."""
 
@@ -207,3 +320,44 @@ class LimitTests(SynchronousTestCase):
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = clients_allowed()
         self.assertEqual(hard - RESERVED_FDS if hard > 0 else 2**31 - 1, allowed)
+
+    def limits(self, soft: int, hard: int, refusal: Exception | None = None) -> list[object]:
+        """The system has these limits; what the process asks for is in the list returned."""
+        asked: list[object] = []
+
+        def ask(_which: int, limits: tuple[int, int]) -> None:
+            if refusal is not None:
+                raise refusal
+            asked.append(limits)
+
+        self.patch(resource, "getrlimit", lambda _which: (soft, hard))
+        self.patch(resource, "setrlimit", ask)
+        return asked
+
+    def test_exact(self) -> None:
+        """A process asks for a descriptor per client, 32 for itself and 512 for the bus, or for as
+        many as it may have; the bus goes short before clients do."""
+        infinite = resource.RLIM_INFINITY
+        for soft, hard, clients, asked in (
+            (643, 10_000, 100, [(644, 10_000)]),
+            (644, 10_000, 100, []),
+            (infinite, infinite, 100, []),
+            (10, infinite, 100, [(644, infinite)]),
+            (10, 132, 100, [(132, 132)]),
+            (10, 131, 99, [(131, 131)]),
+        ):
+            found = self.limits(soft, hard)
+            self.assertEqual((clients, asked), (raise_fd_limit(100), found), (soft, hard))
+
+    def test_refused(self) -> None:
+        """When the system refuses, the process serves as many clients as it can have now."""
+        for error in (OSError("no"), ValueError("no")):
+            self.limits(82, 10_000, error)
+            self.assertEqual(50, raise_fd_limit(100))
+
+    def test_allowed(self) -> None:
+        """What CONFIG SET maxclients may be is what the system allows at most."""
+        self.limits(10, 1_032)
+        self.assertEqual(1_000, clients_allowed())
+        self.limits(10, resource.RLIM_INFINITY)
+        self.assertEqual(2**31 - 1, clients_allowed())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from errno import ENOSPC
+from errno import EACCES, ENOSPC
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -14,6 +14,7 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.core.node import Node
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.statistics.flows import FLOWS_MAX
+from disque_tx.core.statistics.rings import POINTS_MAX
 from disque_tx.errors import PeerError
 from disque_tx.messages.nodes import MYSELF, NodeEntry
 from disque_tx.services.machine.memoryfiles import MemoryFiles
@@ -98,6 +99,47 @@ class HistoryFileTests(SynchronousTestCase):
         self.assertEqual(([], 0), (self.rows(None), len(self.server.actions.entries)))
         self.assertIn("can't be used: its checksum is wrong", self.log.lines[-1])
         self.assertEqual([f"{_PATH}.damaged-1800000000"], self.files.paths())
+
+    def test_lines(self) -> None:
+        """The operator reads which file is meant, what is wrong with it, where it is kept, and what
+        follows."""
+        start, end = f"warning: The history {_PATH}", "The node starts without its history."
+        no_room, denied = "No space left on device", "Permission denied"
+        self.files.put(_PATH, b"x")
+        self.files.rename_error = EACCES
+        self.start()
+        what = "it begins with something else, or is of a later version"
+        kept = f"It is kept as {_PATH}, for it can't be renamed: {denied}."
+        self.files.rename_error = 0
+        self.start()
+        moved = f"It is kept as {_PATH}.damaged-1800000000."
+        self.assertEqual(
+            [f"{start} can't be used: {what}. {where} {end}" for where in (kept, moved)],
+            self.log.lines,
+        )
+        self.log.lines.clear()
+        opened = self.patch(self.files, "open", self.refuse)
+        self.start()
+        opened.restore()
+        self.file.failed(OSError(ENOSPC, no_room))
+        self.assertEqual(
+            [f"{start} can't be read: {denied}. {end}", f"{start} can't be written: {no_room}."],
+            self.log.lines,
+        )
+
+    def refuse(self, path: str) -> None:
+        """A file that cannot be opened."""
+        raise PermissionError(EACCES, "Permission denied", path)
+
+    def test_longest_ring(self) -> None:
+        """A ring is taken when it is full, and refused when it has one point more."""
+        for extra, refused in ((0, 0), (1, 1)):
+            count = POINTS_MAX[0] + extra
+            points = [struct.pack("<12H", 0, number, *[0] * 10) for number in range(count)]
+            self.files.put(_PATH, render([], [(b"", 0, [b"".join(points), b"", b""])]))
+            del self.log.lines[:]
+            self.start()
+            self.assertEqual(refused, len(self.log.lines), self.log.lines)
 
     def test_no_points(self) -> None:
         """Points that are none are refused, even with the right checksum: the file may be made by

@@ -14,6 +14,8 @@ from twisted.internet.defer import Deferred, succeed
 from disque_tx.config.lists import WaitFor
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
+from disque_tx.services.machine import log as log_module
+from disque_tx.services.node import root as root_module
 from disque_tx.services.node.identity import new_node_id
 from disque_tx.services.node.root import prepare
 from tests.acceptance.daemon import BUS_OFFSET, free_port
@@ -136,6 +138,107 @@ class StartTests(RootCase):
         self.assertIn("Can't open the append only file", self.logged())
         self.reactor.advance(0)
         self.assertTrue(self.reactor.hasStopped)
+
+    def test_few_descriptors(self) -> None:
+        """A limit on open files that is too low is said with what it leaves, or ends the start when
+        it leaves nothing; it is the same for clients."""
+        self.patch(root_module, "raise_fd_limit", lambda wanted: 7)
+        root = self.started()
+        self.assertEqual(7, root.settings.maxclients)
+        self.assertIn(
+            "# The limit on open files allows 7 clients instead of 100: maxclients is lowered."
+            " Raise it with 'ulimit -n'.\n",
+            self.logged(),
+        )
+        self.stopped(root)
+        self.patch(root_module, "raise_fd_limit", lambda wanted: 0)
+        error = self.assertRaises(ConfigError, self.make().privilegedStartService)
+        self.assertEqual(
+            "The limit on open files is too low to serve a single client: raise it ('ulimit -n',"
+            " LimitNOFILE).",
+            str(error),
+        )
+
+    def test_one_client(self) -> None:
+        """A node serves a single client if that is all that it can."""
+        self.patch(root_module, "raise_fd_limit", lambda wanted: 1)
+        self.assertEqual(1, self.started().settings.maxclients)
+
+    def test_queued_once(self) -> None:
+        """A log whose jobs were to be queued once is not loaded so again: the option is off, in the
+        configuration file, too, or the operator learns that it is not."""
+        for path, said in ((self.folder / "my.conf", False), (Path("/no/such/my.conf"), True)):
+            (self.folder / "disque.aof").write_bytes(b"")
+            self.settings.aof_enqueue_jobs_once = True
+            self.settings.config_file = str(path)
+            if not said:
+                path.write_text("aof-enqueue-jobs-once yes\n")
+            self.stopped(self.started())
+            self.assertFalse(self.settings.aof_enqueue_jobs_once)
+            reason = "Rewriting config file: No such file or directory"
+            line = f"# aof-enqueue-jobs-once is still on in the file: {reason}\n"
+            self.assertEqual(said, line in self.logged())
+        text = (self.folder / "my.conf").read_text()
+        self.assertNotIn("aof-enqueue-jobs-once yes", text)
+
+    def test_stopped_while_loading(self) -> None:
+        """A node that is told to stop before it serves never does."""
+        self.settings.appendonly = True
+        root = self.make()
+        root.privilegedStartService()
+        root.startService()
+        self.addCleanup(self.stopped, root)
+        root.request_stop(0)
+        drive(self.reactor)
+        self.assertFalse(root.cluster.running)
+        self.assertNotIn("ready to accept", self.logged())
+
+    def test_fault_at_the_start(self) -> None:
+        """A fault of this program at the start is logged with its traceback, and ends the node."""
+        root = self.make()
+        self.patch(root.aof, "open_and_load", lambda done: done(ZeroDivisionError("oops")))
+        root.privilegedStartService()
+        root.startService()
+        self.addCleanup(self.stopped, root)
+        self.assertIn("# The start failed: ", self.logged())
+        self.assertIn("ZeroDivisionError: oops\n", self.logged())
+        self.assertEqual(1, root.exit_status)
+
+    def test_disk_lost(self) -> None:
+        """A node whose disk failed under ``always`` ends at once, and says why, line by line."""
+        root = self.started()
+        root._broken("The disk failed.\nCheck it.")
+        self.assertEqual([1], self.died)
+        self.assertRegex(self.logged(), r"# The disk failed\.\n[^\n]* # Check it\.\n")
+
+    def test_stop_without_its_log(self) -> None:
+        """A stop that lost records says so with its exit status; one that lost none is clean."""
+        root = self.started()
+        self.stopped(root)
+        self.assertEqual(0, root.exit_status)
+        root = self.started()
+
+        def broken() -> None:
+            raise OSError(5, "Input/output error")
+
+        self.patch(root.aof, "flush_and_sync", broken)
+        self.stopped(root)
+        self.assertEqual(1, root.exit_status)
+
+    def test_syslog(self) -> None:
+        """With ``syslog-enabled`` the lines go there, under the configured name and facility."""
+        self.addCleanup(os.chdir, os.getcwd())
+        asked: list[tuple[object, ...]] = []
+
+        def system_log(*words: object) -> Callable[[str, str], None]:
+            asked.append(words)
+            return lambda level, text: asked.append((level, text))
+
+        self.patch(log_module, "system_log", system_log)
+        self.settings.syslog_enabled = True
+        self.settings.syslog_ident, self.settings.syslog_facility = "queue", "local3"
+        prepare(self.settings).warning("hello")
+        self.assertEqual([("queue", "local3"), ("warning", "hello")], asked)
 
     def test_prepare(self) -> None:
         """The working directory is ``dir``; the error for a missing one names it."""

@@ -96,6 +96,75 @@ class FollowingTests(RootCase):
         self.reactor.advance(FLUSH_S)
         self.assertEqual([job_id], [event.job_id for event in self.events])
 
+    def test_renewed(self) -> None:
+        """The parent is told of an open stream every second, once, and of none that has ended."""
+        asked: list[Message] = []
+        following = Following(self.reactor, asked.append)
+        ends = [following.follow([2, 1], "q", self.tell), following.follow([], "r", self.tell)]
+        both = [["follow", 1, [1, 2], "q"], ["follow", 2, [], "r"]]
+        self.assertEqual(both, asked)
+        self.reactor.advance(RENEW_S)
+        self.assertEqual(both * 2, asked)
+        ends[0]()
+        ends[0]()
+        self.reactor.advance(RENEW_S)
+        self.assertEqual([*both * 2, both[1]], asked)
+        ends[1]()
+        for _ in range(3):
+            self.reactor.advance(RENEW_S)
+        self.assertEqual([*both * 2, both[1]], asked)
+        following.follow([], "s", self.tell)
+        self.reactor.advance(RENEW_S)
+        self.assertEqual([["follow", 3, [], "s"]] * 2, asked[5:])
+
+    def test_kept(self) -> None:
+        """A stream that is renewed goes on for as long as that, without events in between, and ends
+        three seconds after the last time."""
+        self.followed.followed(1, 1, [_ADDED], "*")
+        for _ in range(4):
+            self.reactor.advance(FORGET_S - 0.5)
+            self.followed.followed(1, 1, [_ADDED], "*")
+        self.add(b"q")
+        self.reactor.advance(FLUSH_S)
+        self.assertEqual(1, len(self.to_parent))
+        self.reactor.advance(FORGET_S - FLUSH_S)
+        self.add(b"q")
+        self.reactor.advance(FLUSH_S)
+        self.assertEqual(1, len(self.to_parent))
+
+    def test_row(self) -> None:
+        """An event has all its parts after its way through the parent."""
+        self.following.follow([_ADDED], "*", self.tell)
+        self.following.follow([], "other", self.tell)
+        job_id = self.add(b"q\xff")
+        self.reactor.advance(FLUSH_S)
+        (row,) = self.to_parent[0][4]
+        (event,) = self.events
+        self.assertEqual([_ADDED, event.wall_us, "q\xff", job_id.decode()], row[:4])
+        self.assertEqual((event.reason, event.elapsed_ms), tuple(row[4:]))
+        self.assertEqual(["events", 1, 1, 0], self.to_parent[0][:4])
+        self.assertEqual(1, len(self.to_parent))
+
+    def test_others(self) -> None:
+        """Another process, or another stream of the same one, is apart from the first."""
+        self.followed.followed(1, 1, [_ADDED], "*")
+        self.followed.followed(1, 2, [_ADDED], "*")
+        self.add(b"q")
+        self.reactor.advance(FLUSH_S)
+        numbers = [message[1:3] for message in self.to_parent]
+        self.assertEqual([[1, 1], [1, 2]], numbers)
+
+    def test_started_again(self) -> None:
+        """A stream of a process that was started again lasts as long as any: the time of the one
+        that it replaces does not count."""
+        self.followed.followed(1, 1, [], "q")
+        self.reactor.advance(FORGET_S - 0.5)
+        self.followed.followed(1, 1, [_ADDED], "r")
+        self.reactor.advance(1)
+        self.add(b"r")
+        self.reactor.advance(FLUSH_S)
+        self.assertEqual(1, len(self.to_parent))
+
     def test_many(self) -> None:
         """Of more than fit the rest is dropped and counted, and no message is too long for the
         channel, whatever the queues are called."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+from disque_tx.config.settings import Settings
 from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.processes.channel import Message, ProcessChannel, pair
@@ -23,6 +24,8 @@ class MemberTests(RootCase):
         super().setUp()
         self.sent: list[Message] = []
         self.ends: list[str] = []
+        self.surplus = False
+        self.common: Settings | None = None
         mine, its = pair()
         self._sock = its
         self.parent = ProcessChannel(self.reactor, mine, self._receive, self._lost)
@@ -36,7 +39,7 @@ class MemberTests(RootCase):
 
     def make(self) -> MemberRoot:
         log = DaemonLog("debug", self.settings.logfile)
-        start = Start(self.settings, self.settings, 0, 3)
+        start = Start(self.settings, self.common or self.settings, 0, 3, 0, self.surplus)
         root = MemberRoot(start, log, self.reactor, self._sock, self.died.append)
         root.connect(self.ends.append)
         return root
@@ -135,6 +138,165 @@ class MemberTests(RootCase):
         self.stopped(root)
         drive(self.reactor)
         self.assertEqual(["counted", "report"], [kind for kind, *_ in self.sent])
+
+    def test_whole_report(self) -> None:
+        """A report says all that the parent decides by, and is sent often until the parent knows
+        that the process reaches the others, then every second."""
+        root = self.started()
+        reports = [message[1] for message in self.sent if message[0] == "report"]
+        for _ in range(10):
+            self.reactor.advance(0.05)
+            drive(self.reactor)
+        often = [message[1] for message in self.sent if message[0] == "report"]
+        self.assertGreaterEqual(len(often), len(reports) + 10)
+        self.tell("joined")
+        self.reactor.advance(0.05)
+        self.dial()
+        del self.sent[:]
+        self.reactor.pump([0.1] * 29)
+        drive(self.reactor)
+        self.assertEqual(["report"] * len(self.sent), [kind for kind, _ in self.sent])
+        self.assertTrue(2 <= len(self.sent) <= 3, len(self.sent))
+        report = dict(self.sent[-1][1])
+        self.assertEqual(1, report.pop("figures")["connected_clients"])
+        expected = {"received": 1, "work": 0, "evacuated": False, "reached": [], "nodes": 1}
+        self.assertEqual({**expected, "ip": ""}, report)
+        root.runtime.node.membership.myself.ip = b"::ffff:192.0.2.1"
+        self.reactor.advance(REPORT_S)
+        drive(self.reactor)
+        self.assertEqual("192.0.2.1", self.sent[-1][1]["ip"])
+
+    def test_surplus(self) -> None:
+        """A surplus process leaves, and that is known after a crash; when it is wanted again, it
+        stays."""
+        self.surplus = True
+        root = self.started()
+        mark = self.folder / "nodes.conf.leaving"
+        self.assertTrue(root.runtime.node.membership.leaving)
+        self.assertTrue(mark.exists())
+        self.again(False)
+        root = self.started()
+        self.assertFalse(root.runtime.node.membership.leaving)
+        self.assertFalse(mark.exists())
+
+    def test_left_by_an_operator(self) -> None:
+        """A node that an operator told to leave does so in a new process, surplus or not."""
+        root = self.started()
+        self.tell("joined")
+        self.ask(self.dial(), "CLUSTER LEAVING yes")
+        for surplus in (True, False):
+            self.again(surplus)
+            root = self.started()
+            self.assertTrue(root.runtime.node.membership.leaving)
+        self.assertFalse((self.folder / "nodes.conf.leaving").exists())
+
+    def again(self, surplus: bool) -> None:
+        """The process ends, and is to be started again, surplus or not."""
+        root = self.root
+        self.stopped(root)
+        self.surplus = surplus
+        mine, self._sock = pair()
+        self.parent.close()
+        self.parent = ProcessChannel(self.reactor, mine, self._receive, self._lost)
+        self.addCleanup(self.parent.close)
+
+    def started(self) -> MemberRoot:
+        """A process that serves."""
+        root = super().started()
+        assert isinstance(root, MemberRoot)
+        self.root = root
+        return root
+
+    def test_learns(self) -> None:
+        """A process announces the address of the host that the parent names, once, and asks those
+        of the others about figures that serve."""
+        root = self.started()
+        myself = root.runtime.node.id.decode()
+        rows = [self.row(0, myself), self.row(1, _KNOWN), self.row(2, "c" * 40)]
+        rows[2]["state"] = "loading"
+        self.tell("status", "192.0.2.1", rows, {"total_jobs_added": 5})
+        self.tell("status", "192.0.2.2", rows, {"total_jobs_added": 5})
+        self.assertEqual("192.0.2.1", root.settings.cluster_announce_ip)
+        self.assertEqual([_KNOWN.encode(), b"c" * 40], root.runtime.node.membership.siblings)
+        self.assertEqual([1], root._gathering.others)
+        numbers = {myself.encode(): 0, _KNOWN.encode(): 1, b"c" * 40: 2}
+        self.assertEqual(numbers, root._gathering.numbers())
+        info = dict(root.info_processes())
+        self.assertEqual(("3", "5"), (info["processes"], info["all_total_jobs_added"]))
+
+    def test_configured_address(self) -> None:
+        """A configured address is not replaced by what the parent learned."""
+        self.settings.cluster_announce_ip = "198.51.100.1"
+        root = self.started()
+        self.tell("status", "192.0.2.1", [], {})
+        self.assertEqual("198.51.100.1", root.settings.cluster_announce_ip)
+
+    def test_failed(self) -> None:
+        """Why a process cannot go on is told to the parent, and logged here."""
+        root = self.started()
+        root.fatal("the disk\nis gone")
+        drive(self.reactor)
+        self.assertIn(["failed", "the disk\nis gone"], self.sent)
+        self.assertIn("# is gone", self.logged())
+        self.assertEqual(1, root.exit_status)
+
+    def test_shares(self) -> None:
+        """CONFIG SET of what processes share changes the share of each, and the whole that CONFIG
+        GET shows; a new ``dir`` is made."""
+        self.common = self.make_settings(maxmemory=3_000)
+        root = self.started()
+        self.tell("joined")
+        self.tell("set", "maxmemory", "900")
+        self.assertEqual((300, 900), (root.settings.maxmemory, self.common.maxmemory))
+        client = self.dial()
+        answer = self.ask(client, "CONFIG GET maxmemory")
+        self.assertIn(b"\r\n900\r\n", answer)
+        root.setting_changed("dir")
+        folder = self.folder / "new" / "logs"
+        root._make_folder(str(folder))
+        self.assertTrue(folder.is_dir())
+        (self.folder / "file").write_bytes(b"")
+        root._make_folder(f"{self.folder}/file/logs")
+        line = f"The folder {self.folder}/file/logs can't be made: Not a directory"
+        self.assertIn(line, self.logged())
+
+    def test_log_at_the_end(self) -> None:
+        """A daemon that ends with full logs has one of each process; one that cannot be written is
+        no reason to stay."""
+        root = self.started()
+        self.tell("joined")
+        self.ask(self.dial(), "ADDJOB q b 0")
+        log = self.folder / "disque.aof"
+        self.tell("stop", True)
+        self.assertIn(b"LOADJOB", log.read_bytes())
+        root.settings.appendfilename = "no/such/folder.aof"
+        self.tell("stop", True)
+        self.assertEqual(["The daemon ends"] * 2, self.ends)
+        self.assertIn("Writing the log failed: No such file or directory", self.logged())
+
+    def test_restart(self) -> None:
+        """DEBUG RESTART at one process ends it, for its parent starts it again."""
+        root = self.started()
+        root.request_restart(50)
+        self.assertEqual((0, None), (root.exit_status, root.restart_wanted))
+        self.reactor.advance(0)
+        self.assertTrue(self.reactor.hasStopped)
+
+    def test_serving(self) -> None:
+        """A process is reported as started once it reaches the others, not when it has read its
+        log."""
+        root = self.started()
+        self.assertFalse(root.plugin_host.view.health().started)
+        self.tell("joined")
+        self.assertTrue(root.plugin_host.view.health().started)
+        self.assertFalse(root.server.joining or root.server.degraded)
+
+    def test_degraded(self) -> None:
+        """One whose log lacks records goes on to refuse jobs when it has joined."""
+        root = self.started()
+        self.patch(root.server.control, "write_error", lambda: "full")
+        self.tell("joined")
+        self.assertTrue(root.server.degraded)
 
     def test_forgets(self) -> None:
         """A process that is gone for good is forgotten, known or not."""
