@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from disque_tx.messages.nodes import FAIL
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.base.part import Turn
+from disque_tx.core.healing import lostnodes
+from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, ALIVE, LOST, LostNodes
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.messages.bus import BusSink
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, MYSELF, Link, NodeEntry
+from tests.core.bench import ME
 from tests.core.healing.healbench import AFTER_MS, HealCase
 
 
@@ -22,3 +30,131 @@ class LoadedTests(HealCase):
         self.assertEqual(([0], 0), (self.holders(job_id), sum(self.made())))
         self.pass_ms(8_000)
         self.assertEqual((2, 1), (len(self.holders(job_id)), sum(self.made())))
+
+
+class LostNodesTests(SynchronousTestCase):
+    """The table of one node with others; a node is lost after a hundred seconds."""
+
+    def setUp(self) -> None:
+        self.turn = Turn()
+        self.membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), lambda: b"f" * 40)
+        self.lost = LostNodes(self.turn, self.membership)
+        self.lost.after_ms = 100_000
+        self.entries = {name: self.add(name) for name in (b"b", b"c")}
+        self.at(1_000)
+
+    def add(self, name: bytes) -> NodeEntry:
+        """Another node, which can take copies."""
+        entry = NodeEntry(name * 40, b"10.0.0.2", 7711, 0, 0)
+        entry.link = Link(BusSink(), entry, b"", b"", 0, 1)
+        self.membership.add(entry)
+        self.membership.refresh()
+        return entry
+
+    def at(self, now_ms: int) -> bool:
+        """Whether anything is another at this time than before."""
+        self.turn.begin(now_ms, now_ms * 1_000)
+        return self.lost.update()
+
+    def status(self, name: bytes) -> int:
+        """What a node is as a holder."""
+        return int(self.lost.status(name * 40))
+
+    def test_failed(self) -> None:
+        """A node in FAIL is lost after the time that is set, to the millisecond, and is none any
+        more when it is back; 0 is never."""
+        entry = self.entries[b"b"]
+        entry.flags |= FAIL
+        entry.failed_ms = 5_000
+        self.assertEqual((False, ALIVE), (self.at(104_999), self.status(b"b")))
+        self.assertEqual((True, LOST), (self.at(105_000), self.status(b"b")))
+        self.assertEqual(105_000, self.lost.since_ms(b"b" * 40))
+        self.assertEqual((False, ALIVE), (self.at(106_000), self.status(b"c")))
+        self.lost.after_ms = 0
+        self.assertEqual((True, ALIVE), (self.at(300_000), self.status(b"b")))
+        self.lost.after_ms = 100_000
+        self.assertTrue(self.at(300_001))
+        entry.flags &= ~FAIL
+        self.assertEqual((True, ALIVE), (self.at(300_002), self.status(b"b")))
+        self.assertEqual(0, self.lost.since_ms(b"b" * 40))
+
+    def test_given_up(self) -> None:
+        """A node that is to be forgotten is lost at once while it fails, from the first time that
+        this was said; one that does not fail is not."""
+        for name in (b"b", b"c"):
+            self.lost.give_up(name * 40)
+        self.entries[b"b"].flags |= FAIL
+        self.entries[b"b"].failed_ms = 1_000
+        self.at(2_000)
+        self.lost.give_up(b"b" * 40)
+        self.assertEqual((LOST, ALIVE), (self.status(b"b"), self.status(b"c")))
+        self.assertEqual(1_000, self.lost.since_ms(b"b" * 40))
+        self.entries[b"b"].flags &= ~FAIL
+        self.at(3_000)
+        self.entries[b"b"].flags |= FAIL
+        self.entries[b"b"].failed_ms = 4_000
+        self.at(4_000)
+        self.assertEqual(ALIVE, self.status(b"b"))
+
+    def test_removed(self) -> None:
+        """A node that was removed from the table is lost at once, until it is there again."""
+        del self.membership.nodes[b"b" * 40]
+        self.membership.refresh()
+        self.assertTrue(self.at(2_000))
+        self.assertEqual((LOST, 2_000), (self.status(b"b"), self.lost.since_ms(b"b" * 40)))
+        self.assertFalse(self.lost.knows(b"b" * 40))
+        self.assertTrue(self.lost.knows(b"c" * 40))
+        self.add(b"b")
+        self.assertTrue(self.at(3_000))
+        self.assertEqual(ALIVE, self.status(b"b"))
+
+    def test_unknown(self) -> None:
+        """A holder that was never known is lost a while after it was first seen in a list, not
+        after it was seen last."""
+        self.at(5_000)
+        self.assertEqual(ALIVE, self.status(b"d"))
+        self.at(50_000)
+        self.assertEqual(ALIVE, self.status(b"d"))
+        self.assertEqual((False, ALIVE), (self.at(104_999), self.status(b"d")))
+        self.assertEqual((True, LOST), (self.at(105_000), self.status(b"d")))
+        self.assertEqual(105_000, self.lost.since_ms(b"d" * 40))
+        self.add(b"d")
+        self.assertEqual((True, ALIVE), (self.at(105_001), self.status(b"d")))
+
+    def test_leaving(self) -> None:
+        """A node that leaves is about to, since it was first seen to."""
+        self.entries[b"b"].flags |= LEAVING
+        self.assertTrue(self.at(2_000))
+        self.assertFalse(self.at(9_000))
+        self.assertEqual(ABOUT_TO_LEAVE, self.status(b"b"))
+        self.assertEqual(2_000, self.lost.since_ms(b"b" * 40))
+        self.entries[b"b"].flags &= ~LEAVING
+        self.assertEqual((True, ALIVE), (self.at(9_001), self.status(b"b")))
+
+    def test_takers(self) -> None:
+        """This node counts among those that can be given copies, unless it leaves; when there are
+        more than before, that is known, and less is no growth."""
+        self.assertEqual((3, 1_000), (self.lost.takers, self.lost.grown_ms))
+        self.entries[b"b"].link = None
+        self.assertTrue(self.at(2_000))
+        self.assertEqual((2, 1_000), (self.lost.takers, self.lost.grown_ms))
+        self.add(b"d")
+        self.assertTrue(self.at(3_000))
+        self.assertEqual((3, 3_000), (self.lost.takers, self.lost.grown_ms))
+        self.membership.set_leaving(True)
+        self.assertTrue(self.at(4_000))
+        self.assertEqual(2, self.lost.takers)
+
+    def test_handshakes(self) -> None:
+        """A node that is only being met is not known: it may never be a member."""
+        self.entries[b"b"].flags |= HANDSHAKE
+        self.at(2_000)
+        self.assertFalse(self.lost.knows(b"b" * 40))
+
+    def test_bounded(self) -> None:
+        """Of very many unknown holders the first ones are forgotten."""
+        self.patch(lostnodes, "_REMEMBERED_MAX", 2)
+        for name in (b"1", b"2", b"3"):
+            self.status(name)
+        self.assertTrue(self.at(101_000))
+        self.assertEqual([b"2" * 40, b"3" * 40], list(self.lost.lost))

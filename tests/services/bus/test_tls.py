@@ -170,6 +170,15 @@ class LinkTests(TlsCase):
         self.assertEqual((None, False, 1), (entry.link, entry.connecting, entry.attempts))
         self.assertEqual([-1], self.received_types(caller))
 
+    def test_ordinary_end(self) -> None:
+        """A connection that ends in an orderly way is no failure of TLS."""
+        other = self.calling(self.authority)
+        other.sendall(encode(gossip_message(PING)))
+        self.settle()
+        other.close()
+        self.settle()
+        self.assertNotIn("no connection with TLS", self.logged())
+
     def test_stop(self) -> None:
         """Connections are closed cleanly, and nothing is left."""
         other = self.calling(self.authority)

@@ -266,6 +266,18 @@ class RaiseTests(GuardCase):
         self.assertIn("gopher failed in a watcher; it gets no more events", self.lines()[0])
         self.assertEqual(4, len(seen))
 
+    def test_watcher_costs_nothing(self) -> None:
+        """A watcher that raised, or that was ended, costs the node nothing any more."""
+        plugin = self.listen(lambda _: None)
+        plugin.host.watch(fall_over)
+        self.ask(self.dial(), "ADDJOB q b 0")
+        outbox = self.root.runtime.node.outbox
+        self.assertIsNone(outbox.events)
+        end = plugin.host.watch(lambda event: None)
+        self.assertIsNotNone(outbox.events)
+        end()
+        self.assertIsNone(outbox.events)
+
     def test_watcher_of_other_kinds(self) -> None:
         """Whatever a watcher raises, clients get the answers to their requests."""
         plugin = self.listen(lambda _: None)

@@ -20,6 +20,7 @@ from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
 from disque_tx.services.net import listening as unixports
+from disque_tx.services.net.listening import listen_unix
 from disque_tx.services.net.sockets import Connecting, FastPort, connect_tcp, listen_tcp
 from tests.acceptance.daemon import free_port
 from tests.services.doubles import Recorder
@@ -147,6 +148,29 @@ class OpenTests(RootCase):
         self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(path), "PING"))
         self.assertIn(f"accept connections at unix:{path}", self.logged())
+
+    def test_endpoint_closed(self) -> None:
+        """INFO shows such an endpoint, and it is closed with the node."""
+        path = self.path("extra.sock")
+        self.settings.listen = [("resp", f"unix:{path}")]
+        root = self.started()
+        where = [f"unix:{self.folder}/{name}" for name in ("d.sock", "extra.sock")]
+        shown = [f"unix:{os.path.abspath(one[5:])}" for one in root.listeners.addresses()]
+        self.assertEqual(where, shown)
+        self.stopped(root)
+        self.assertFalse(os.path.exists(path))
+        self.assertEqual([], root.listeners.addresses())
+
+    def test_gone_in_that_moment(self) -> None:
+        """A stale socket that somebody else removes while it is looked at is no error."""
+        path = self.path("stale.sock")
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(path)
+            found = os.lstat(path)
+        os.unlink(path)
+        self.patch(os, "lstat", lambda _path: found)
+        listen_unix(path, 5, 0o600).close()
+        self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
 
     def test_bad_endpoints(self) -> None:
         """The error shows the directive and what is wrong with it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted.internet.address import IPv4Address
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import CancelledError
 from twisted.internet.testing import StringTransport
 from zope.interface.verify import verifyObject
@@ -13,7 +13,7 @@ from disque_tx.plugins.interfaces import IConnection
 from disque_tx.plugins.values import Role
 from disque_tx.services.clients.embedded import NodeService
 from disque_tx.services.clients.guard import Guard
-from disque_tx.services.clients.pluginclient import CALLS_MAX, PluginClient
+from disque_tx.services.clients.pluginclient import CALLS_MAX, PluginClient, network_of_peer
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.machine.guesses import Guesses
 from tests.services.nodebench import FIRST_ID, BenchClock, NodeCase
@@ -87,6 +87,17 @@ class PluginClientTests(PluginClientCase):
         added = self.successResultOf(client.call(Role.FULL, b"ADDJOB", b"q", b"b", b"0"))
         self.assertEqual(Status(FIRST_ID), added)
         self.assertIs(Role.FULL, client.authenticate(None))
+
+    def test_networks(self) -> None:
+        """Who guesses passwords keeps out its own network, not others, and clients of Unix sockets
+        are one network."""
+        for peer, network in (
+            (IPv4Address("TCP", "192.0.2.7", 1), "192.0.2.7/32"),
+            (IPv6Address("TCP", "2001:db8::7", 1), "2001:db8::/64"),
+            (IPv4Address("TCP", "127.0.0.5", 1), "loopback"),
+            (UNIXAddress(b"/x"), "unix"),
+        ):
+            self.assertEqual(network, network_of_peer(peer))
 
     def test_monitored(self) -> None:
         """MONITOR shows where its requests come from."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from disque_tx.core.healing.healing import NO_NODE
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.services.node.evacuation import ShutdownEvacuation
+from disque_tx.services.node.evacuation import _ALONE_S, ShutdownEvacuation
 from tests.services.nodebench import NodeCase
 
 
@@ -71,6 +72,37 @@ class ShutdownTests(NodeCase):
         self.pass_s(5)
         self.evacuation.stopped()
         self.assertTrue(self.node.membership.leaving)
+
+    def test_nobody_for_long(self) -> None:
+        """A node that leaves already and finds nobody waits as long as any: somebody may come."""
+        self.add_member()
+        self.add_job()
+        with self.runtime.turn():
+            self.node.membership.set_leaving(True)
+            self.node.evacuation.begin()
+        self.node.evacuation.obstacle = NO_NODE
+        self.begin()
+        self.reactor.advance(_ALONE_S - 0.01)
+        self.assertEqual([], self.ended)
+        self.node.evacuation.obstacle = NO_NODE
+        self.reactor.advance(1)
+        self.assertEqual(1, len(self.ended))
+
+    def test_said(self) -> None:
+        """The operator reads that it begins, and that all jobs went."""
+        self.add_member()
+        self.begin()
+        self.pass_s(5)
+        begun = "# The node gives its jobs to others before it stops, 30 s at most\n"
+        self.assertRegex(self.logged(), f"{begun}.*# The node is empty: 0 jobs went to others\n")
+
+    def test_said_why(self) -> None:
+        """The operator reads how many jobs did not go, and why."""
+        self.add_member()
+        self.add_job()
+        self.begin()
+        self.pass_s(30)
+        self.assertRegex(self.logged(), r"# 1 jobs could not be given away \([^)]+\)\n$")
 
     def test_time_over(self) -> None:
         """The time that is set is the longest that the node waits."""

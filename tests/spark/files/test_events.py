@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,19 @@ class EventTests(SynchronousTestCase):
         with self.assertLogs("disque_tx.spark.files.lines", "WARNING") as logged:
             self.assertEqual([], self.rows(b"rubbish" + data, "bad.jsonl.zst"))
         self.assertIn("bad.jsonl.zst", logged.output[0])
+
+    def test_damaged_later(self) -> None:
+        """The log says behind how many bytes of lines a file is damaged: all that was read is
+        before that."""
+        data = b"".join(event(number) for number in range(20_000))
+        for read, damaged in ((0, b"rubbish"), (20_000, zstandard.compress(data) + b"rubbish")):
+            with self.assertLogs("disque_tx.spark.files.lines", "WARNING") as logged:
+                rows = self.rows(damaged, "bad.jsonl.zst")
+            found = re.search(r"bad.jsonl.zst is damaged behind (\d+) bytes", logged.output[0])
+            assert found is not None
+            whole = data[: int(found[1])]
+            self.assertEqual(len(rows), len(whole.splitlines()))
+            self.assertEqual(read > 0, len(rows) > 0)
 
     def test_folder(self) -> None:
         """Only finished files of a folder are read; a path without files is an error."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import zstandard
 from deltalake import DeltaTable
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -11,6 +16,8 @@ from disque_tx.spark.pipeline.local.auditing import audit
 from disque_tx.spark.pipeline.local.ingestion import ingest
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle
 from disque_tx.spark.pipeline.sample import write_sample
+
+_DONE = ["added", "queued", "delivered", "acked"]
 
 
 class SampleTests(SynchronousTestCase):
@@ -28,6 +35,26 @@ class SampleTests(SynchronousTestCase):
         )
         for one, other in zip(first, second, strict=True):
             self.assertEqual(one.read_bytes(), other.read_bytes())
+
+    def test_times(self) -> None:
+        """The durations of an event are those between its time and that of the event that they
+        begin at, so that charts of both agree."""
+        lives: dict[str, list[dict[str, Any]]] = {}
+        for path in write_sample(self.folder):
+            for line in zstandard.decompress(path.read_bytes(), 1 << 24).splitlines():
+                event = json.loads(line)
+                lives.setdefault(event["subject"], []).append(event)
+        whole = [life for life in lives.values() if self.kinds(life) == _DONE]
+        self.assertGreater(len(whole), 500)
+        for _, queued, delivered, acked in whole:
+            times = [datetime.fromisoformat(one["time"]) for one in (queued, delivered, acked)]
+            waited, ran = (after - before for before, after in pairwise(times))
+            self.assertApproximates(delivered["wait_ms"], waited.total_seconds() * 1_000, 1)
+            self.assertApproximates(acked["run_ms"], ran.total_seconds() * 1_000, 1)
+
+    def kinds(self, life: list[dict[str, Any]]) -> list[str]:
+        """What happened to a job."""
+        return [event["type"].removeprefix("disque.job.") for event in life]
 
     def test_faults(self) -> None:
         """The pipeline takes every line, and finds the faults that the sample is made with."""

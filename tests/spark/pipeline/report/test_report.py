@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,15 @@ class ReportTests(PipelineCase):
         with self.assertRaises(CannotWrite) as raised:
             report(out, self.folder / "no" / "such" / "report.html")
         self.assertIn("No such file or directory", str(raised.exception))
+        self.patch(os, "replace", self.refuse)
+        with self.assertRaises(CannotWrite) as raised:
+            report(out, html)
+        self.assertIn("Permission denied. Choose another file.", str(raised.exception))
+        self.assertEqual([], list(self.folder.glob(".*")))
+
+    def refuse(self, *_: object) -> None:
+        """A name that cannot be given."""
+        raise PermissionError(13, "Permission denied")
 
     def test_foreign_file(self) -> None:
         """A wrong name costs nobody a file: only a report is replaced."""

@@ -11,10 +11,12 @@ from disque_tx.spark.options import read_options
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.jobs import JobTable
 from disque_tx.spark.pipeline.transfer.drain import Drained, drain
-from tests.client.scripted import ScriptedNode
+from tests.client.scripted import ScriptedNode, array, bulk
 from tests.spark.nodes import IDS, NodesTestCase, fetched
 
 _NONE = b"*-1\r\n"
+#: As many as the first request of a batch asks for.
+_MANY = [f"D-dcb833cf-{number:024d}-05a1" for number in range(16)]
 
 
 class DrainTests(NodesTestCase):
@@ -62,6 +64,15 @@ class DrainTests(NodesTestCase):
         self.assertEqual(IDS[:3], [job_id for job_id, _ in self.stored()])
         acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
         self.assertEqual([job_id.encode() for job_id in IDS[:3]], acknowledged[-1])
+
+    def test_large_jobs(self) -> None:
+        """A batch has jobs of many megabytes before it is stored: with one of 50 KB, a table of
+        large jobs would have a file for every few of them."""
+        large = [fetched(job_id).replace(bulk("x"), bulk("x" * 4_000)) for job_id in _MANY]
+        jobs = array(*[one.removeprefix(b"*1\r\n") for one in large])
+        node = self.node(GETJOB=[jobs, fetched(IDS[0]), _NONE], ACKJOB=b":17\r\n")
+        self.assertEqual(Drained(17, 0), self.drain(node))
+        self.assertEqual(1, [words[0] for words in node.requests].count(b"ACKJOB"))
 
     def test_followed(self) -> None:
         """It goes on when there is nothing, until it is stopped."""
