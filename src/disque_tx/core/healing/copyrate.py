@@ -46,6 +46,7 @@ class CopyRate:
         if self.per_s <= 0 or under_way >= max(_UNDER_WAY_MIN, self.per_s * _UNDER_WAY_S):
             return 0
         now_us = self._turn.now_ms * 1000
-        saved_us = max(_BURST_US, 1_000_000 // self.per_s)  # at least one job
+        # At least one job; rounded up, or else rates that divide no second would make none ever.
+        saved_us = max(_BURST_US, (1_000_000 + self.per_s - 1) // self.per_s)
         self._paid_us = max(self._paid_us, now_us - saved_us)
         return min(_PER_TURN_MAX, max(0, now_us - self._paid_us) * self.per_s // 1_000_000)
