@@ -53,6 +53,18 @@ class SynchronousTests(CopiesCase):
         self.assertEqual(job.id, self.status(client))
         self.assertEqual([job.id], self.get(b"q"))
 
+    def test_forgotten_at_once(self) -> None:
+        """A job that has its copies, and is forgotten with all others in the same turn, is not
+        looked after any more."""
+        self.begin_add(2)
+        job = self.waiting()
+        self.pass_ms(60)
+        self.receive_signal(job.nodes[1], GOTJOB, job.id)
+        waiting = self.node.healing.replication
+        self.assertEqual([job], list(waiting.unconfirmed))
+        self.node.flush_all()
+        self.assertEqual([], list(waiting.unconfirmed))
+
     def test_confirmation_of_another_node(self) -> None:
         """Only confirmations of nodes that were sent the job count."""
         client = self.begin_add(2)

@@ -211,6 +211,7 @@ class LostTests(HealCase):
         healing = self.flow.nodes[0].healing
         healing.rate.set(0)
         self.pass_ms(3_000)
+        self.assertEqual(1, healing.progress())
         made = sum(self.made())
         self.pass_ms(30_000)
         self.assertEqual(made, sum(self.made()))
@@ -457,6 +458,7 @@ class UnconfirmedTests(HealCase):
         node.replication.unconfirmed[job] = {self.flow.ids[third]}
         self.flow.nodes[third].replication.keep(self.flow.entry(third, 0), job, 3_600, 0)
         self.flow.settle()
+        self.assertEqual({}, node.healing.repairs.by_job)
         self.pass_ms(10_000)
         self.assertIn(self.flow.ids[third], job.nodes)
 

@@ -276,6 +276,20 @@ class ClusterTests(LeaveCase):
         self.assertFalse(self.flow.nodes[0].evacuation.active)
         self.assertEqual(1, len(self.flow.nodes[0].jobs))
 
+    def test_again(self) -> None:
+        """An evacuation counts what it has got rid of itself, not what one before it did."""
+        self.add(0, count=30)
+        self.evacuate(0)
+        self.until_empty(0)
+        node = self.flow.nodes[0]
+        self.assertEqual(30, node.evacuation.moved)
+        node.membership.set_leaving(False)
+        self.pass_ms(1_000)
+        self.add(0, count=2, retry_s=600)
+        self.evacuate(0)
+        self.until_empty(0)
+        self.assertEqual(2, node.evacuation.moved)
+
     def test_late_answers(self) -> None:
         """What was asked before an evacuation was called off counts for nothing: the node that
         confirmed may rely on the copy here meanwhile."""

@@ -112,8 +112,11 @@ class LinksTests(SynchronousTestCase):
         address."""
         link = self.link()
         self.links.up(self.entry, link)
+        self.entry.bus_port = 9_000
         self.links.lose_address(self.entry)
-        self.assertEqual((NOADDR, b"", 0), (self.entry.flags, self.entry.ip, self.entry.port))
+        entry = self.entry
+        left = (entry.flags, entry.ip, entry.port, entry.bus_port)
+        self.assertEqual((NOADDR, b"", 0, 0), left)
         self.assertEqual([link], self.outbox.hangups)
         self.links.readdress(self.entry, b"10.0.0.9", 7712, 0)
         self.assertEqual(0, self.entry.flags)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.policies import policies
 from disque_tx.core.policies.patterns import literal_prefix
 from disque_tx.core.policies.policies import Policies, check_pattern
 from disque_tx.errors import CommandError
@@ -44,6 +45,24 @@ class PoliciesTests(SynchronousTestCase):
         """Without policies nothing is in force, and that is known without a look-up."""
         self.assertFalse(self.policies.active)
         self.assertIsNone(self.policies.of(b"q"))
+
+    def test_remembered(self) -> None:
+        """What is in force is looked for once per queue, however many queues there are and however
+        long their names; a change is in force at once, everywhere."""
+        self.set(b"a*")
+        first = self.policies.of(b"a1")
+        self.assertIs(first, self.policies.of(b"a1"))
+        self.patch(policies, "REMEMBERED_MAX", 100)
+        for number in range(500):
+            self.assertEqual(1, self.ttl(b"a%d" % number))
+            self.assertIsNone(self.policies.of(b"b%d" % number))
+        for number in range(20):
+            self.assertEqual(1, self.ttl(b"a%d" % number + b"x" * 500_000))
+        self.policies.set(b"a*", TTL, b"9")
+        self.assertEqual([9, 9, None], [self.ttl(name) for name in (b"a1", b"a499", b"b1")])
+        self.policies.unset(b"a*", TTL)
+        self.assertIsNone(self.ttl(b"a1"))
+        self.assertFalse(self.policies.active)
 
     def test_most_specific(self) -> None:
         """An exact name wins, then the longest literal prefix, then the greater pattern."""

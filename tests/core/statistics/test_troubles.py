@@ -49,6 +49,40 @@ class TroubleTests(NodeCase):
         self.pass_ms(40_000)
         self.assertEqual([], self.rows())
 
+    def test_halves(self) -> None:
+        """Failures are forgotten half a minute at a time: those of the half minute before count,
+        and none of an earlier one, whether something failed meanwhile or not."""
+        self.add(retry_s=1)
+        self.get(b"q")
+        self.pass_ms(2_000)
+        self.assertEqual([(b"q", 1, 1, b"")], self.rows())
+        self.get(b"q")
+        for ms, expected in ((29_999, (1, 1)), (1, (1, 1)), (29_999, (1, 1)), (1, (0, 0))):
+            self.begin(self.now_ms + ms, self.wall_us)
+            self.assertEqual([(b"q", *expected, b"")], self.rows(), ms)
+        self.begin(self.now_ms + 1, self.wall_us)
+        self.assertEqual([], self.rows())
+
+    def test_skipped(self) -> None:
+        """After a time in which nobody looked, and nothing failed, nothing is left of before."""
+        self.add(retry_s=1)
+        self.get(b"q")
+        self.pass_ms(2_000)
+        self.begin(self.now_ms + 60_000, self.wall_us)
+        self.assertEqual([(b"q", 0, 0, b"")], self.rows())
+
+    def test_most_often(self) -> None:
+        """The job that failed most often is named, of several the last one, and a long reason is
+        cut."""
+        often = self.fail_delivery(b"q", b"x" * 300)
+        self.get(b"q")
+        self.node.enqueue([often], True, BY_POLICY, b"")
+        once = self.fail_delivery(b"other")
+        found = {one.data: one for one in self.node.state.troubles.recent(2)}
+        self.assertEqual((2, often), (found[b"q"].attempts, found[b"q"].job_id))
+        self.assertEqual(b"x" * 200, found[b"q"].error)
+        self.assertEqual((1, once), (found[b"other"].attempts, found[b"other"].job_id))
+
     def test_since(self) -> None:
         """Trouble begins with the first failure, and again after a minute without any."""
         self.fail_delivery()
