@@ -8,8 +8,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.nodes.peers import SeenSerials
 from disque_tx.messages.bus import JobSignal, QueueSignal
-from disque_tx.messages.bustypes import CAN_TABLES, DELJOB, ENQUEUE, PAUSE, WORKING
-from disque_tx.messages.nodes import HANDSHAKE, LEAVING, MYSELF
+from disque_tx.messages.bustypes import (
+    CAN_KEYS,
+    CAN_QUERY,
+    CAN_TABLES,
+    DELJOB,
+    ENQUEUE,
+    PAUSE,
+    WORKING,
+)
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, MYSELF, PFAIL
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, make_job
 from tests.core.peerbench import B, C, D, PeerCase
@@ -37,6 +45,29 @@ class PeersTests(PeerCase):
             self.node.peers.send(node, JobSignal(DELJOB, b"x" * 40))
         self.assertEqual([], self.sent_to(B))
         self.assertEqual(0, self.node.membership.messages_sent)
+
+    def test_reached(self) -> None:
+        """A node is reached while it has a link and does not fail; what it can do is known by the
+        features that its link has shown, as far as this node has them, too."""
+        peers, entry = self.node.peers, self.node.membership.nodes[B]
+        link = entry.link
+        assert link is not None
+        self.node.membership.features = CAN_TABLES | CAN_QUERY
+        link.features = CAN_TABLES | CAN_KEYS
+
+        def seen(node_id: bytes) -> tuple[bool, ...]:
+            known = (peers.knows(node_id, one) for one in (CAN_TABLES, CAN_QUERY, CAN_KEYS))
+            return (peers.reaches(node_id), peers.is_ours(node_id), *known)
+
+        self.assertEqual((True, True, True, False, False), seen(B))
+        self.assertEqual((True, False, False, False, False), seen(C))
+        self.assertEqual((False,) * 5, seen(D))
+        for flag in (FAIL, PFAIL):
+            entry.flags |= flag
+            self.assertEqual((False, True, False, False, False), seen(B), flag)
+            entry.flags &= ~flag
+        self.unlink(B)
+        self.assertEqual((False,) * 5, seen(B))
 
     def test_holders(self) -> None:
         """The holders of a job are sent the message, except this node and unknown nodes in the

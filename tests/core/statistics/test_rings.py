@@ -102,6 +102,11 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual([[[180, 1], [181, 2]], [[30, 3]], [[2, 3]]], found)
         self.assertEqual((10, 60, 900), STEPS_S)
 
+    def test_spans(self) -> None:
+        """The rings cover an hour, a day and 14 days."""
+        spans = [step * most for step, most in zip(STEPS_S, POINTS_MAX, strict=True)]
+        self.assertEqual([3_600, 86_400, 1_209_600], spans)
+
     def test_weight(self) -> None:
         """What happened a day ago counts half as much, for each day in between."""
         day = 86_400 // 10

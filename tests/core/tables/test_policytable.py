@@ -50,6 +50,23 @@ class SetTests(RuleCase):
         self.assertIn(f"There are {PATTERNS_MAX} patterns", self.refused(b"q", b"ttl", b"1"))
         self.set(b"1", b"retry", b"1")
 
+    def test_unsaved(self) -> None:
+        """What was taken from another node is to be saved, and stays so until it is, also when
+        what comes later is known already; a file that is read needs no saving."""
+        register = Register(b"q", b"ttl", b"5", 1, ME)
+        self.assertFalse(self.table.unsaved)
+        self.assertTrue(self.table.merge([register], NOW_S))
+        self.assertEqual((True, 1), (self.table.unsaved, self.table.received))
+        self.assertFalse(self.table.merge([register], NOW_S))
+        self.assertEqual((True, 1), (self.table.unsaved, self.table.received))
+        self.table.unsaved = False
+        self.assertFalse(self.table.merge([register], NOW_S))
+        self.assertFalse(self.table.unsaved)
+        self.setUp()
+        self.table.load([register], 7, NOW_S)
+        self.assertEqual((False, 0), (self.table.unsaved, self.table.received))
+        self.assertEqual({b"ttl": b"5"}, self.policies.values(b"q"))
+
     def test_registers_bounded(self) -> None:
         """Deletions are counted, too."""
         deleted = [Register(b"q", b"%d" % n, b"", 1, ME, NOW_S) for n in range(100)]

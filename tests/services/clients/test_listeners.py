@@ -149,6 +149,16 @@ class OpenTests(RootCase):
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(path), "PING"))
         self.assertIn(f"accept connections at unix:{path}", self.logged())
 
+    def test_endpoint_address(self) -> None:
+        """An endpoint listens on the address that it names, and on all of IPv4 without one."""
+        ports = [free_port(), free_port()]
+        self.settings.listen = [
+            ("resp", f"tcp:{ports[0]}:interface=127.0.0.1"),
+            ("resp", f"tcp:{ports[1]}"),
+        ]
+        shown = self.started().listeners.addresses()
+        self.assertEqual([f"127.0.0.1:{ports[0]}", f"0.0.0.0:{ports[1]}"], shown[1:])
+
     def test_endpoint_closed(self) -> None:
         """INFO shows such an endpoint, and it is closed with the node."""
         path = self.path("extra.sock")

@@ -167,6 +167,30 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual([(["client", 3], ours)], self.here.close())
         ours.close()
 
+    def test_unsent_to_the_dead(self) -> None:
+        """A connection that is sent to a process which has just ended is not lost: it is the first
+        of those that can be passed to another one."""
+        self.there.close()
+        mine, client = socket.socketpair()
+        self.addCleanup(client.close)
+        self.addCleanup(mine.close)
+        self.here.send(["client", 3], mine)
+        self.here.send(["set", "hz", "10"])
+        self.assertNotEqual(-1, mine.fileno())
+        self.assertEqual([(["client", 3], mine)], self.here.close())
+        self.assertEqual([], self.here.close())
+
+    def test_many(self) -> None:
+        """Of very many messages some are read in a turn, in order, and the rest in the next."""
+        for number in range(201):
+            self.here.send([number])
+        while self.here in self.reactor.getWriters():
+            self.there.doRead()
+            self.here.doWrite()
+        while len(self.received) < 201:
+            self.there.doRead()
+        self.assertEqual([[number] for number in range(201)], [one for one, _ in self.received])
+
     def test_end(self) -> None:
         """The end of one process is noticed by the other one, and sending is harmless then."""
         self.there.close()
