@@ -124,6 +124,19 @@ class OpenTests(RootCase):
             self.stopped(first)
             self.assertTrue((self.folder / "d.sock").exists())
 
+    def test_folder_free_again(self) -> None:
+        """A node that has made its socket, or could not, keeps no other out of the folder, and no
+        descriptor open."""
+        before = len(os.listdir("/proc/self/fd"))
+        path = self.path("own.sock")
+        sock = listen_unix(path, 5, 0)
+        self.addCleanup(sock.close)
+        self.assertRaises(OSError, listen_unix, path, 5, 0)
+        self.assertEqual(before + 1, len(os.listdir("/proc/self/fd")))
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
     def test_busy_folder(self) -> None:
         """A locked folder is waited for, but not indefinitely."""
         fd = os.open(self.folder, os.O_RDONLY)

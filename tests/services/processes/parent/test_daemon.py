@@ -154,6 +154,16 @@ class StartTests(DaemonCase):
             parent = Parent(settings, self.log, self.reactor, {}, self.started.append)
             error = self.assertRaises(ConfigError, parent.privilegedStartService)
             self.assertIn(why, str(error))
+        settings = Settings(dir=str(self.folder), processes=2)
+        settings.cluster_config_file = str(self.folder / "nodes" / "nodes.conf")
+        self.patch(os, "access", lambda path, mode: "nodes" not in path)
+        parent = Parent(settings, self.log, self.reactor, {}, self.started.append)
+        error = self.assertRaises(ConfigError, parent.privilegedStartService)
+        self.assertEqual(
+            f"Process 1 cannot use its folder {self.folder}/nodes/process-1: no files can be"
+            " written there.",
+            str(error),
+        )
 
 
 class RunningTests(DaemonCase):
