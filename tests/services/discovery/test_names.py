@@ -165,7 +165,8 @@ class SystemTests(TestCase):
         """A name without a dot is searched in the domains of the system first, any other last, and
         one with a dot at its end not at all."""
         (self.folder / "resolv.conf").write_text(
-            "# comment\nnameserver 192.0.2.1\nnameserver\nsearch a.example b.example\n"
+            "# comment\nnameserver 192.0.2.1\nnameserver\nsearch a.example b.example\nsearch\n"
+            "domain\noptions ndots:5 timeout:1\n"
         )
         names = Names(reactor, files=SystemFiles(str(self.folder / "resolv.conf"), "/nowhere"))
         asked: list[str] = []
