@@ -201,6 +201,18 @@ class AskingTests(QuestionCase):
         found = self.map_of(client)
         self.assertEqual((8, [C]), (found[b"flushed"], found[b"nodes-missing"]))
 
+    def test_no_number(self) -> None:
+        """A report about QFLUSH that is not one number counts for nothing: its sender is among the
+        missing."""
+        for words in ([], [b"x"], [b"-1"], [b"7", b"7"]):
+            client = self.connect()
+            self.node.queue_queries.flush_queue(client, b"q", FLUSH_QUEUED, True, True)
+            self.report(B, self.asked(B).number, *words)
+            self.pass_ms(1)
+            self.pass_ms(1_020)
+            found = self.map_of(client)
+            self.assertEqual((0, [B, C]), (found[b"flushed"], found[b"nodes-missing"]), words)
+
     def test_time_limit(self) -> None:
         """A node that answers with its time gets the question again, with the time until which it
         holds by that clock: what is left of the second. It can ask for that once."""

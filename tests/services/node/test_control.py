@@ -10,6 +10,8 @@ import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.commands.base.values import ValueReplies
+from disque_tx.core.base.client import Client
 from disque_tx.services.node.control import BUS_FDS, RESERVED_FDS, clients_allowed, raise_fd_limit
 from disque_tx.services.node.root import NodeRoot
 from tests.services.nodebench import drive
@@ -124,6 +126,14 @@ class ProcessTests(RootCase):
         self.started()
         answer = self.ask(self.dial(), "CLIENT LIST").decode()
         self.assertRegex(answer, r"addr=\S*d\.sock:0 fd=\d+ name= .* flags=U qbuf=0 .* cmd=client")
+
+    def test_client_without_connection(self) -> None:
+        """A client without a connection of its own, such as a plugin's, has no buffers, and is on
+        this host."""
+        control = self.started().server.control
+        client = Client(1, ValueReplies(), b"", 0)
+        self.assertEqual((0, 0, 0), control.client_buffers(client))
+        self.assertEqual(b"127.0.0.1", control.local_ip(client))
 
     def test_save_config(self) -> None:
         """CLUSTER SAVECONFIG writes the nodes file, or reports why it cannot."""
