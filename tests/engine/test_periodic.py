@@ -183,7 +183,7 @@ class ClientTests(DeskCase):
             self.assertEqual([self.client] * closed, self.node.outbox.touched)
 
     def test_only_one_limit(self) -> None:
-        """Either limit works without the other, and 0 is none."""
+        """Either limit works without the other, and 0 is none: then nobody is looked at."""
         for limit, closed in (
             (OutputLimit(0, 0, 0), False),
             (OutputLimit(1_000, 0, 0), True),
@@ -195,6 +195,7 @@ class ClientTests(DeskCase):
             self.run_at(0)
             self.run_at(1)
             self.assertEqual(closed, self.client.abort_now, limit)
+            self.assertEqual(closed, bool(self.connections.asked))
 
     def test_pause(self) -> None:
         """A pause of all clients ends at its time, once."""

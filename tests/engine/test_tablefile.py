@@ -86,6 +86,7 @@ class TableFileTests(NodeCase):
             self.files.put(PATH, data)
             self.restart()
             kept = f"{PATH}.damaged-{UNIX_S}"
+            self.files.crash()
             self.assertEqual([kept], [path for path in self.files.paths() if path != NODES])
             self.assertEqual(data, self.files.content(kept))
             self.assertIn(why, self.logged())

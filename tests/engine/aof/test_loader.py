@@ -335,6 +335,24 @@ class StartTests(SynchronousTestCase):
         assert back is not None
         self.assertEqual(body, back.body)
 
+    def test_at_once(self) -> None:
+        """A log that is loaded in one step is loaded whole, or the reason is raised, and then it is
+        closed and not used."""
+        files = MemoryFiles()
+        files.put(PATH, vector("aof/node0.aof"))
+        bench = Bench(files, settings())
+        bench.aof.load_now()
+        self.assertEqual((12, "on"), (len(bench.node.jobs), bench.field("aof_state")))
+        bench.aof.stopService()
+        files.put(PATH, vector("aof/node0.aof") + b"\0")
+        bench = Bench(files, settings())
+        self.assertRaises(ConfigError, bench.aof.load_now)
+        self.assertEqual((0, "off"), (files.open_files, bench.field("aof_state")))
+        self.assertFalse(bench.aof.loading)
+        off = Bench(files, settings(appendonly=False))
+        off.aof.load_now()
+        self.assertEqual("off", off.field("aof_state"))
+
     def test_unreadable(self) -> None:
         """A directory in place of the file is reported as such."""
         bench = Bench(_Forbidding(), settings())

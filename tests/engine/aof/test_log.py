@@ -56,6 +56,16 @@ class AlwaysTests(LogCase):
         bench.remove([gone])
         self.assertEqual(bench.ids(), self.survivors())
 
+    def test_behind(self) -> None:
+        """Only what a turn recorded, and has not written and synced, holds back what leaves."""
+        bench = self.bench
+        self.assertFalse(bench.aof.is_behind())
+        bench.begin()
+        bench.add()
+        self.assertTrue(bench.aof.is_behind())
+        bench.aof.commit()
+        self.assertFalse(bench.aof.is_behind())
+
     def test_quiet_turn(self) -> None:
         """A turn without changes causes no sync."""
         before = self.files.syncs
@@ -493,6 +503,11 @@ class InfoTests(LogCase):
             ],
             self.bench.aof.info()[9:],
         )
+
+    def test_new(self) -> None:
+        """A log to which nothing was written yet is empty, and nothing waits for it."""
+        shown = [value for _, value in self.bench.aof.info()[9:]]
+        self.assertEqual([*["0"] * 8, "0.000000"], shown)
 
     def test_first_log(self) -> None:
         """Before the first log has its file all of its fields are there, with nothing in them but

@@ -17,6 +17,7 @@ from disque_tx.spark.pipeline.cli.program import command
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit, Suspect
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
+from disque_tx.spark.pipeline.report import page as page_module
 from disque_tx.spark.pipeline.report.axis import Axis
 from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Checked, Figures, ReportScope
 from disque_tx.spark.pipeline.report.latencies import Course
@@ -120,6 +121,21 @@ class PageTests(SynchronousTestCase):
             self.assertIn(words, page)
         self.assertNotIn("<svg", page)
 
+    def test_not_replaced(self) -> None:
+        """A page that cannot take its name leaves nothing beside it, and the reason is said."""
+        folder = Path(self.mktemp())
+        folder.mkdir()
+        self.patch(page_module, "measure", lambda *_: nothing())
+        self.patch(os, "replace", self.refuse)
+        with self.assertRaises(CannotWrite) as raised:
+            report("out", folder / "page.html")
+        self.assertIn("Permission denied. Choose another file.", str(raised.exception))
+        self.assertEqual([], list(folder.iterdir()))
+
+    def refuse(self, *_: object) -> None:
+        """A name that cannot be given."""
+        raise PermissionError(13, "Permission denied")
+
     def test_hostile_names(self) -> None:
         """Names are shown as text everywhere, also in plots, because anybody can name a queue."""
         for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a&b"):
@@ -203,15 +219,6 @@ class ReportTests(PipelineCase):
         with self.assertRaises(CannotWrite) as raised:
             report(out, self.folder / "no" / "such" / "report.html")
         self.assertIn("No such file or directory", str(raised.exception))
-        self.patch(os, "replace", self.refuse)
-        with self.assertRaises(CannotWrite) as raised:
-            report(out, html)
-        self.assertIn("Permission denied. Choose another file.", str(raised.exception))
-        self.assertEqual([], list(self.folder.glob(".*")))
-
-    def refuse(self, *_: object) -> None:
-        """A name that cannot be given."""
-        raise PermissionError(13, "Permission denied")
 
     def test_foreign_file(self) -> None:
         """A wrong name costs nobody a file: only a report is replaced."""
