@@ -17,7 +17,7 @@ def one_node(bench: Bench) -> None:
 def three_nodes(bench: Bench) -> None:
     """The nodes agree on each key, and each of them has a copy of the job."""
     ours, other = bench.cluster(3), bench.cluster(3)
-    _pair(bench, "UNIQUE, REPLICATE 3", ours, other, ("-r", "3"), 0.7)
+    _pair(bench, "UNIQUE, REPLICATE 3", ours, other, ("-r", "3"), 0.75)
     _pair(bench, "UNIQUE, REPLICATE 3, depth 16", ours, other, ("-r", "3"), 0.7, depth=16)
     ours.stop()
     other.stop()
