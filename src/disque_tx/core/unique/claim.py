@@ -94,8 +94,9 @@ class KeyClient(KeyReceiver):
 class Claim(Linked):
     """An ADDJOB UNIQUE request without an answer yet. ``deadline_ms``: when it is given up, 0 for
     never. ``granted``: the keepers that have reserved the key; ``questions``: to those whose
-    answers are awaited. ``making``: the job waits for its copies. ``behind``: claims of this node
-    for the same key, which go on when this one has ended."""
+    answers are awaited, of which ``repeats`` were asked again at once. ``making``: the job waits
+    for its copies. ``behind``: claims of this node for the same key, which go on when this one has
+    ended."""
 
     __slots__ = (
         "behind",
@@ -106,6 +107,7 @@ class Claim(Linked):
         "making",
         "questions",
         "receiver",
+        "repeats",
         "request",
         "unique",
     )
@@ -121,6 +123,7 @@ class Claim(Linked):
         self.deadline_ms: i64 = 0
         self.granted: list[bytes] = []
         self.questions: list[KeyQuestion] = []
+        self.repeats: i64 = 0
         self.making: bool = False
 
     def entry(self, state: i64) -> KeyEntry:

@@ -42,7 +42,9 @@ from disque_tx.messages.records import WAIT_REPL
 
 #: A key that is reserved for another job is tried again after this time, and up to as much more.
 _BUSY_MS: Final = 40
-#: So much later a keeper is asked again that has reserved the key for a job that will not get it.
+#: How often a keeper that has reserved the key for a job that will not get it is asked again at
+#: once, and after what time then.
+_AT_ONCE: Final = 3
 _SOON_MS: Final = 20
 _NOT_MADE: Final = "job removed before the requested replication level was achieved"
 _NO_MEMORY: Final = "a node that looks after the key is out of memory"
@@ -177,8 +179,12 @@ class Claims(CopiesWatcher):
             self._answered(claim, status, job_id)
         elif not claim.questions:
             # The job for which it is reserved there will not get it, unless that is made already.
-            self._behind(claim, job_id)
-            self._later(claim, _SOON_MS)
+            if claim.repeats < _AT_ONCE and keeper != self._membership.myself.id:
+                claim.repeats += 1
+                self._go_on(claim)
+            else:
+                self._behind(claim, job_id)
+                self._later(claim, _SOON_MS)
 
     def _behind(self, claim: Claim, job_id: bytes) -> None:
         if job_id in self._by_job:
