@@ -38,7 +38,7 @@ _CHANGING: Final = (
     (re.compile(r"Location: \S+ ?\([^)]*\)\[[^\]]*\]"), "Location"),
 )
 _OPERATOR: Final = re.compile(r"^[\s:+*()\d-]*([A-Z]\w*(?: (?:parquet|json))?)")
-_EXTENT: Final = Extent(tuple(letter * 40 for letter in "abc"), 1_795_202_588_193_000, 500)
+_EXTENT: Final = Extent(tuple(letter * 40 for letter in "abc"), 1_795_202_588_193_000, 500, 0)
 
 
 def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:

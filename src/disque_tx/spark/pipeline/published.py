@@ -75,6 +75,10 @@ class ResultTable:
         """The files of the present version; see :meth:`DeltaLog.files`."""
         return self.log.files(*times) if self.log else []
 
+    def rows(self) -> int:
+        """How many rows the present version has."""
+        return sum(file.rows for file in self.files())
+
     def begin(self, schema: pa.Schema) -> None:
         """New rows with these columns will be written. A table without rows is created first, if
         there is none, so that a folder that a killed process left is known as one of these."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.lifecycle import results
+from disque_tx.spark.pipeline.lifecycle import results, sizing
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
+from disque_tx.spark.pipeline.lifecycle.sizing import FEW_ROWS
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
 from disque_tx.spark.pipeline.outputs import Output
 from disque_tx.spark.pipeline.tables.table import EventTable
@@ -57,7 +58,8 @@ class UpdateTests(PipelineCase):
         self.assertEqual(set(expected), set(actual))
 
     def test_shuffled(self) -> None:
-        """Whatever events come first, late or twice, each prefix has the results of a whole run."""
+        """Whatever events come first, late or twice, each prefix has the results of a whole run,
+        however many rows count as few."""
         chance = random.Random(3)
         nodes = random_nodes(3, 200, over_s=3 * _DAY_S, ttl_s=7200)
         events = sorted((e for node in nodes for e in node.events), key=lambda e: e["time"])
@@ -68,6 +70,7 @@ class UpdateTests(PipelineCase):
             batches[chance.randrange(due, len(batches)) if late else due].append(event)
         for number, batch in enumerate(batches):
             chance.shuffle(batch)
+            self.patch(sizing, "FEW_ROWS", 0 if number == 1 else FEW_ROWS)
             self.ingest(batch + chance.sample(batches[number - 1], 9) if number else batch)
             said = self.lifecycle(self.out)
             self.assertIn("Brought up to date" if number else "there were no results", said)
@@ -108,6 +111,19 @@ class UpdateTests(PipelineCase):
         flow = Output(self.spark, f"{self.out}/flow", "lifecycle: flow")
         flow.publish([], {**flow.notes, "version": 1})
         self.assertIn("before it had published all results", self.lifecycle(self.out))
+        self.assert_as_whole()
+
+    def test_unmoved(self) -> None:
+        """What is known about pairs of nodes is kept when no job moved since."""
+        self.ingest(event for node in random_nodes(4, 30) for event in node.events)
+        self.lifecycle(self.out)
+        before = self.rows(self.out)
+        self.assertTrue(before["flow"] and before["clocks"])
+        self.ingest(self.day(4).events)
+        self.lifecycle(self.out)
+        after = self.rows(self.out)
+        self.assertEqual(before["flow"], after["flow"])
+        self.assertEqual(before["clocks"], after["clocks"])
         self.assert_as_whole()
 
     def test_other_origin(self) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import ForeignData
+from disque_tx.spark.pipeline.lifecycle.nodes import is_elsewhere
 from disque_tx.spark.pipeline.lifecycle.rules import (
     ACKED,
     ADDED_WITH,
@@ -34,11 +35,13 @@ _BROADCAST_QUEUES_MAX: Final = 200_000
 @attrs.frozen
 class Extent:
     """A summary of a table. ``nodes``: sorted IDs of those with events. ``horizon_us``: the time of
-    the latest event, by the clock of its node, since 1970. ``queues``: approximate number."""
+    the latest event, by the clock of its node, since 1970. ``queues``: approximate number.
+    ``elsewhere``: how many events :func:`is_elsewhere` holds for."""
 
     nodes: tuple[str, ...]
     horizon_us: int
     queues: int
+    elsewhere: int
 
     @classmethod
     def of(cls, events: DataFrame) -> Extent:
@@ -46,6 +49,7 @@ class Extent:
         per_node = events.groupBy("node").agg(
             fn.max(fn.unix_micros("time")).alias("last_us"),
             fn.approx_count_distinct("queue").alias("queues"),
+            fn.count_if(is_elsewhere()).alias("elsewhere"),
         )
         rows = per_node.limit(NODES_MAX + 1).collect()
         if len(rows) > NODES_MAX:
@@ -54,6 +58,7 @@ class Extent:
             tuple(sorted(row.node for row in rows)),
             max((row.last_us for row in rows), default=0),
             sum(row.queues for row in rows),
+            sum(row.elsewhere for row in rows),
         )
 
 

@@ -17,10 +17,22 @@ PAIR: Final = ["from_node", "to_node"]
 _STEPS: Final = ("exported", "imported", "delivered")
 
 
+def is_move() -> Column:
+    """Whether an event says that a job moved between two nodes."""
+    return fn.col("kind").isin("exported", "imported") & fn.col("peer").isNotNull()
+
+
+def is_elsewhere() -> Column:
+    """Whether an event is about a job at another node than the one in its ID, or on its way there:
+    only such ones show how clocks differ."""
+    foreign = fn.substring("job_id", 3, 8) != fn.substring("node", 1, 8)
+    return is_move() | ((fn.col("kind") == "delivered") & foreign)
+
+
 def flow(events: DataFrame) -> DataFrame:
     """Per pair of nodes and queue: how many jobs the first logged as exported, and the second as
     imported."""
-    moves = events.where(fn.col("kind").isin("exported", "imported") & fn.col("peer").isNotNull())
+    moves = events.where(is_move())
     out = fn.col("kind") == "exported"
     ways = moves.select(
         fn.when(out, fn.col("node")).otherwise(fn.col("peer")).alias("from_node"),
@@ -63,10 +75,8 @@ def _ways(events: DataFrame) -> DataFrame:
     """When a job left one node for another, arrived there, and was delivered there. Deliveries by
     another node than the one in the job's ID have no ``from_node``."""
     kind, node, peer = fn.col("kind"), fn.col("node"), fn.col("peer")
-    elsewhere = (kind == "delivered") & (fn.substring("job_id", 3, 8) != fn.substring("node", 1, 8))
-    moved = kind.isin("exported", "imported") & peer.isNotNull()
     at_us = fn.unix_micros("time")
-    ways = events.where(moved | elsewhere).select(
+    ways = events.where(is_elsewhere()).select(
         "job_id",
         fn.when(kind == "exported", node).when(kind == "imported", peer).alias("from_node"),
         fn.when(kind == "exported", peer).otherwise(node).alias("to_node"),

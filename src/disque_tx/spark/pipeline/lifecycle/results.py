@@ -27,6 +27,7 @@ from disque_tx.spark.pipeline.lifecycle.made import (
     origin,
     settled_us,
 )
+from disque_tx.spark.pipeline.lifecycle.sizing import Sizing
 from disque_tx.spark.pipeline.lifecycle.totals import SIGN, distributions, sums, totals
 from disque_tx.spark.pipeline.lifecycle.update import Update
 from disque_tx.spark.pipeline.outputs import Output
@@ -35,7 +36,7 @@ from disque_tx.spark.pipeline.tables.table import EventTable
 from disque_tx.spark.sessions import check_classic
 
 #: Of a table with fewer events, a run over all of them costs less than one over new ones.
-WHOLE_BELOW: Final = 1_000_000
+WHOLE_BELOW: Final = 100_000
 
 
 def lifecycle(
@@ -64,16 +65,19 @@ def lifecycle(
     former = [output.notes for output in outputs.values()]
     if not whole:
         check_origin(outputs, former, origin(events.log, window_s))
-    try:
-        if whole:
-            raise NotOnlyAdded("that was asked for")
-        update = Update(spark, events, outputs, window_s, *_since(events, former))
-        horizon_us, how = update.write()
-        replaced = update.replaced
-    except NotOnlyAdded as why:
-        horizon_us = _write(spark, events.events(), outputs, window_s)
-        replaced = {}
-        how = f"Computed from all events: {why}."
+    with Sizing(spark) as sizing:
+        try:
+            if whole:
+                raise NotOnlyAdded("that was asked for")
+            since = _since(events, former)
+            update = Update(spark, events, outputs, window_s, sizing, since)
+            horizon_us, how = update.write()
+            replaced = update.replaced
+        except NotOnlyAdded as why:
+            sizing.read(events.log.files())
+            horizon_us = _write(spark, events.events(), outputs, window_s)
+            replaced = {}
+            how = f"Computed from all events: {why}."
     notes = noted(events.log, window_s, horizon_us)
     for part, output in outputs.items():
         output.publish(replaced.get(part), notes)

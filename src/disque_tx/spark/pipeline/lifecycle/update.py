@@ -13,6 +13,8 @@ Only what new events change is computed again, so that a run costs as much as th
    away.
 5. A least or worst value over all jobs can be that of a touched job. Where it may have become
    another one, it alone is looked for among all jobs.
+6. Tables of pairs of nodes stay as they are when no job moved: each query costs much beside an
+   hour's events.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from disque_tx.spark.pipeline.lifecycle.findings import candidates, findings, wo
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs, overdue_us
 from disque_tx.spark.pipeline.lifecycle.made import UP_TO_DATE, settled_us
 from disque_tx.spark.pipeline.lifecycle.rules import CANDIDATE, CANDIDATES_MAX
+from disque_tx.spark.pipeline.lifecycle.sizing import Sizing
 from disque_tx.spark.pipeline.lifecycle.totals import (
     DISTRIBUTION_KEY,
     SIGN,
@@ -51,8 +54,8 @@ _UNUSED: Final = ("body", "body_sha256", "note", "client_id")
 
 
 class Update:
-    """One update. ``files``: of the table of events, those that were added. ``horizon_us``: of the
-    results, as they are."""
+    """One update. ``since``: the files that were added to the table of events, and the horizon of
+    the results, as they are."""
 
     def __init__(
         self,
@@ -60,16 +63,16 @@ class Update:
         events: EventTable,
         outputs: Mapping[str, Output],
         window_s: int,
-        files: list[str],
-        horizon_us: int,
+        sizing: Sizing,
+        since: tuple[list[str], int],
     ) -> None:
         self._spark = spark
         self._table = events
         self._outputs = outputs
         self._window_s = window_s
-        self._horizon_us = horizon_us
-        self._added = files
-        self._new = reading(spark, events.log.schema, events.root, files).drop(*_UNUSED)
+        self._sizing = sizing
+        self._added, self._horizon_us = since
+        self._new = reading(spark, events.log.schema, events.root, self._added).drop(*_UNUSED)
         self._kept = ExitStack()
         self._files = events.log.files("time")
         self._read: set[str] = set()
@@ -90,11 +93,12 @@ class Update:
         )
 
     def _write(self) -> None:
-        new = Extent.of(self._new)
-        spans = _spans(_hours(self._new, "time", "time"))
+        self._sizing.read(file for file in self._files if file.path in set(self._added))
+        new = _by_hour(self._new)
+        spans = [(row.begin, row.begin + _HOUR_US) for row in new]
         first_us = min((begin for begin, _ in spans), default=self._horizon_us)
         recent = self._to_replace("jobs", "final_at", min(first_us, self._horizon_us))
-        self._horizon_us = max(self._horizon_us, new.horizon_us)
+        self._horizon_us = max([self._horizon_us, *(row.last_us for row in new)])
         former = self._outputs["jobs"].former(recent)
         touched = self._keep(self._touched(former))
         before = self._keep(former.join(touched, "job_id", "left_semi"))
@@ -106,9 +110,15 @@ class Update:
         self._save("jobs", rest.unionByName(after), "final_at")
         self._write_queues(before, after)
         self._write_totals(before, after)
-        flow = added(self._outputs["flow"].former(), nodes.flow(self._new), *nodes.PAIR, "queue")
-        self._save("flow", flow)
-        self._write_clocks(near, before, after)
+        if any(row.moves for row in new):
+            flow = added(self._former("flow"), nodes.flow(self._new), *nodes.PAIR, "queue")
+            self._save("flow", flow)
+        else:
+            self.replaced["flow"] = []
+        if extent.elsewhere:
+            self._write_clocks(near, before, after)
+        else:
+            self.replaced["clocks"] = []
         self._write_findings(touched, after)
 
     def _touched(self, former: DataFrame) -> DataFrame:
@@ -145,23 +155,21 @@ class Update:
         change = later.groupBy("queue").agg(
             fn.sum(fn.col("begun") - fn.col("ended")).alias("since")
         )
-        both = self._outputs["totals"].former().join(change, "queue", "left")
+        both = self._former("totals").join(change, "queue", "left")
         before = fn.col("backlog") - fn.coalesce("since", fn.lit(0))
         return both.select("queue", before.alias("before"))
 
     def _write_totals(self, before: DataFrame, after: DataFrame) -> None:
         changed = _signed(before, after)
-        values = added(
-            self._outputs["distributions"].former(), distributions(changed), *DISTRIBUTION_KEY
-        )
+        values = added(self._former("distributions"), distributions(changed), *DISTRIBUTION_KEY)
         self._save("distributions", values.where("jobs != 0"))
         more = sums(changed)
-        former = self._outputs["totals"].former().select(*more.columns)
+        former = self._former("totals").select(*more.columns)
         counts = added(former, more, "queue").where("jobs != 0")
         self._save("totals", totals(counts, self._outputs["distributions"].written()))
 
     def _write_clocks(self, near: DataFrame, before: DataFrame, after: DataFrame) -> None:
-        former = self._outputs["clocks"].former().where("ahead_ms_max IS NOT NULL")
+        former = self._former("clocks").where("ahead_ms_max IS NOT NULL")
         known = former.select(*nodes.PAIR, "ahead_ms_max")
         now = self._keep(nodes.bounds(near, after))
         earlier = near.join(self._new.select(*_EVENT_KEY), _EVENT_KEY, "left_anti")
@@ -177,14 +185,17 @@ class Update:
 
     def _write_findings(self, touched: DataFrame, after: DataFrame) -> None:
         new = candidates(after)
-        former = self._outputs["findings"].former().where(fn.col("finding") == CANDIDATE)
+        former = self._former("findings").where(fn.col("finding") == CANDIDATE)
         former = former.select(*new.columns)
         found = worst(former.join(touched, "job_id", "left_anti").unionByName(new))
-        limit, last = _least(former), _least(found)
-        if limit is not None and (last is None or last > limit):
-            # One that was not among the worst before may be now.
-            found = candidates(self._all_jobs(None))
-        rows = findings(found, self._outputs["totals"].written(), self._outputs["clocks"].written())
+        if self._outputs["findings"].rows() >= CANDIDATES_MAX:
+            limit, last = _least(former), _least(found)
+            if limit is not None and (last is None or last > limit):
+                # One that was not among the worst before may be now.
+                found = candidates(self._all_jobs(None))
+        unchanged = "clocks" in self.replaced
+        clocks = self._former("clocks") if unchanged else self._outputs["clocks"].written()
+        rows = findings(found, self._outputs["totals"].written(), clocks)
         self._save("findings", rows)
 
     # -- reading and writing -----------------------------------------------------------------
@@ -193,6 +204,7 @@ class Update:
         """The events in files that may have some from these spans, or all."""
         files = self._files if spans is None else spans.among(self._files, "time", "time")
         self._read |= {file.path for file in files}
+        self._sizing.read(files)
         return self._table.of(files).drop(*_UNUSED)
 
     def _all_jobs(self, spans: Spans | None) -> DataFrame:
@@ -201,19 +213,27 @@ class Update:
         replaced = {file.path for file in self.replaced["jobs"]}
         files = [file for file in output.files(*_LIFE) if file.path not in replaced]
         kept = files if spans is None else spans.among(files, *_LIFE)
+        self._sizing.read(kept)
         return output.former(kept).unionByName(output.written())
 
     def _to_replace(self, part: str, column: str, begin_us: int) -> list[DataFile]:
         """The files with rows from ``begin_us`` on."""
         self.replaced[part] = to_replace(self._outputs[part].files(column), column, begin_us)
+        self._sizing.read(self.replaced[part])
         return self.replaced[part]
+
+    def _former(self, part: str) -> DataFrame:
+        """All rows of a table as they were."""
+        files = self._outputs[part].files()
+        self._sizing.read(files)
+        return self._outputs[part].former(files)
 
     def _save(self, part: str, rows: DataFrame, time: str | None = None) -> None:
         self._spark.sparkContext.setJobDescription(part)
         settled = None
         if time is not None:
             settled = fn.unix_micros(time) < fn.lit(settled_us(self._horizon_us))
-        self._outputs[part].write(rows.hint("rebalance"), settled)
+        self._outputs[part].write(self._sizing.together(rows), settled)
 
     def _keep(self, rows: DataFrame) -> DataFrame:
         """Compute rows once, which are used several times."""
@@ -224,6 +244,14 @@ class Update:
 def _signed(before: DataFrame, after: DataFrame) -> DataFrame:
     """Rows to take away from counts, and rows to add."""
     return before.withColumn(SIGN, fn.lit(-1)).unionByName(after.withColumn(SIGN, fn.lit(1)))
+
+
+def _by_hour(events: DataFrame) -> list[Row]:
+    """The hours from which events are, ``begin``, with the time of the last and how many are about
+    jobs that moved."""
+    last_us = fn.max(fn.unix_micros("time")).alias("last_us")
+    moves = fn.count_if(nodes.is_move()).alias("moves")
+    return events.groupBy(_hour_us("time").alias("begin")).agg(last_us, moves).collect()
 
 
 def _hours(rows: DataFrame, first: str, last: str) -> list[Row]:
