@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disque_tx.spark.pipeline.lifecycle.audit import audit as by_spark
 from disque_tx.spark.pipeline.lifecycle.verdicts import Audit
+from disque_tx.spark.pipeline.local import jobs
 from disque_tx.spark.pipeline.local.auditing import audit as by_duckdb
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
@@ -34,6 +35,11 @@ class SameTests(PipelineCase):
     def test_shop(self) -> None:
         """An hour as it may really be has the same verdicts."""
         self.assert_engines_agree(*shop.nodes())
+
+    def test_parts(self) -> None:
+        """Jobs that are not computed all at once have the same verdicts."""
+        self.patch(jobs, "JOBS_AT_ONCE", 20)
+        self.assert_engines_agree(*anything(6, "ab", 200))
 
     def test_anything(self) -> None:
         """Events in any order, with gaps, restarts and clocks that differ, have the same verdicts

@@ -11,6 +11,7 @@ from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle import results
 from disque_tx.spark.pipeline.lifecycle.made import RESULTS
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle as by_spark
+from disque_tx.spark.pipeline.local import jobs
 from disque_tx.spark.pipeline.local.database import Database
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle as by_duckdb
 from disque_tx.spark.pipeline.published import ResultTable
@@ -72,6 +73,16 @@ class LifecycleTests(PipelineCase):
     def test_anything(self) -> None:
         """Events in any order, with missing values and unknown kinds, are the same."""
         self.assert_engines_agree(*anything(1, "abcd", 400), window_s=3600)
+
+    def test_parts(self) -> None:
+        """Jobs that are not computed all at once are the same, and each is in one part."""
+        self.patch(jobs, "JOBS_AT_ONCE", 30)
+        self.assert_engines_agree(*random_nodes(8, 100))
+        files = [file.path for file in DeltaLog(str(self.duckdb_out / "jobs")).files()]
+        self.assertEqual(
+            [f"part-{at}-0.parquet" for at in range(4)],
+            sorted(path.rpartition("/")[2] for path in files),
+        )
 
     def test_many_nodes(self) -> None:
         """More nodes than a mask has bits are all found."""

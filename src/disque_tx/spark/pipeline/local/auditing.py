@@ -33,7 +33,8 @@ def audited(rows: Database, events: EventTableLog, limit: int, skew_ms: int = 10
     """The same in a database that is there, in which tables are made for it."""
     rows.view("events", events.log.schema, events.root, events.log.files())
     extent = EventExtent.of(rows)
-    rows.run(f"CREATE TEMP TABLE jobs AS {jobs(extent)}")
+    for at, query in enumerate(jobs(extent)):
+        rows.run(f"INSERT INTO jobs {query}" if at else f"CREATE TEMP TABLE jobs AS {query}")
     rows.run(f"CREATE TEMP TABLE gaps AS {_last_gaps()}")
     rows.run(f"CREATE TEMP TABLE suspects AS {_suspects(extent.horizon_us, skew_ms)}")
     counted = rows.rows(COUNTS)

@@ -75,18 +75,20 @@ class Database:
         self.connection.register(source, dataset)
         return sql.name(source)
 
-    def write(self, query: str, root: str, partition_by: str | None = None) -> Staged:
-        """Write the rows of a query as Parquet to a new folder of a table. They are not part of the
-        table yet."""
+    def write(self, queries: Iterable[str], root: str, partition_by: str | None = None) -> Staged:
+        """Write the rows of queries, one after the other, as Parquet to a new folder of a table.
+        They are not part of the table yet."""
         folder = f"batch-{uuid4().hex}"
         target = Path(root, folder)
         target.mkdir(parents=True)
         options = ["FORMAT parquet", "COMPRESSION zstd", "ROW_GROUP_SIZE_BYTES '32MiB'"]
-        if partition_by is None:
-            target /= "part-0.parquet"
-        else:
-            options += [f"PARTITION_BY ({sql.name(partition_by)})", "OVERWRITE_OR_IGNORE"]
-        self.run(f"COPY ({query}) TO {sql.text(str(target))} ({', '.join(options)})")
+        for at, query in enumerate(queries):
+            if partition_by is None:
+                place, more = target / f"part-{at}.parquet", []
+            else:
+                place, more = target, [f"PARTITION_BY ({sql.name(partition_by)})"]
+                more += ["OVERWRITE_OR_IGNORE", f"FILENAME_PATTERN 'part-{at}-{{i}}'"]
+            self.run(f"COPY ({query}) TO {sql.text(str(place))} ({', '.join(options + more)})")
         return Staged(folder, written(root, folder))
 
     def run(self, statement: str) -> None:

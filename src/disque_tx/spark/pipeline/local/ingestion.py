@@ -90,7 +90,7 @@ class _DuckReading:
         )
         self._rows.connection.register("ranges", ranges)
         try:
-            return self._rows.write(_without(names), table.root, "dt")
+            return self._rows.write([_without(names)], table.root, "dt")
         finally:
             self._rows.connection.unregister("ranges")
 
@@ -120,7 +120,7 @@ class _DuckReading:
         reader = pa.RecordBatchReader.from_batches(schema, watched())
         self._rows.connection.register("lines", reader)
         try:
-            return self._rows.write(query, root, partition_by)
+            return self._rows.write([query], root, partition_by)
         except duckdb.Error:
             # It has only the text of an error in a batch.
             if failed:

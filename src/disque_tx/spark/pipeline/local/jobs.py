@@ -1,12 +1,14 @@
 """One row per job, as :mod:`disque_tx.spark.pipeline.lifecycle.jobs` has it, in DuckDB's SQL.
 
-The view ``events`` is read. If the events of a job name several queues, which those of nodes never
-do, it counts for the last one in the alphabet.
+The view ``events`` is read, several times if what is known of all jobs would not fit into memory:
+up to eight times, that takes less time than to put it on disk and merge it there. If the
+events of a job name several queues, which those of nodes never do, it counts for the last one in
+the alphabet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -26,6 +28,9 @@ from disque_tx.spark.pipeline.lifecycle.rules import (
 from disque_tx.spark.pipeline.local import sql
 from disque_tx.spark.pipeline.local.database import Database
 
+#: A job takes some 700 bytes while its events are read, and a database has 1 GiB.
+JOBS_AT_ONCE: Final = 1_000_000
+_TIMES_READ_MAX: Final = 8
 _ACCEPTED: Final = (
     "(coalesce(replicate, 1) <= 1 OR asynchronous > 0"
     " OR coalesce(replicated_at, queued_at, first_delivered_at) IS NOT NULL)"
@@ -46,32 +51,46 @@ _TIMES: Final = (*FIRST, "last_delivered_at", "first_event_at", "last_event_at")
 @attrs.frozen
 class EventExtent:
     """A summary of the view ``events``. ``nodes``: sorted IDs of those with events. ``horizon_us``:
-    the time of the latest event, by the clock of its node, since 1970."""
+    the time of the latest event, by the clock of its node, since 1970. ``jobs``: about how many
+    there are."""
 
     nodes: tuple[str, ...]
     horizon_us: int
+    jobs: int
 
     @classmethod
     def of(cls, database: Database) -> EventExtent:
         """:raises ForeignData: when there are more than 4,000 nodes."""
-        rows = database.rows(
-            "SELECT node, max(epoch_us(time)) FROM events GROUP BY node"
-            f" ORDER BY node LIMIT {NODES_MAX + 1}"
+        found = database.rows(
+            "SELECT node, max(epoch_us(time)), approx_count_distinct(job_id) FROM events"
+            " GROUP BY GROUPING SETS ((), (node)) ORDER BY grouping(node) DESC, node"
+            f" LIMIT {NODES_MAX + 2}"
         )
+        (_, horizon_us, jobs), *rows = found
         if len(rows) > NODES_MAX:
             raise ForeignData(f"The table contains events of more than {NODES_MAX} nodes.")
-        return cls(tuple(node for node, _ in rows), max((at for _, at in rows), default=0))
+        return cls(tuple(node for node, _, _ in rows), horizon_us or 0, jobs)
 
 
-def jobs(extent: EventExtent) -> str:
-    """The query."""
+def jobs(extent: EventExtent) -> Iterator[str]:
+    """The queries, each for some of the jobs."""
+    parts = min(_TIMES_READ_MAX, -(-extent.jobs // JOBS_AT_ONCE))
+    yield from (_jobs(extent, parts, part) for part in range(max(1, parts)))
+
+
+def _jobs(extent: EventExtent, parts: int, part: int) -> str:
+    """The query for one part of the jobs."""
+    condition = "job_id IS NOT NULL"
+    if parts > 1:
+        # Events of queues have no job, but NULL has a hash.
+        condition += f" AND hash(job_id) % {parts} = {part}"
     return f"""
 WITH known AS (SELECT {sql.texts(extent.nodes)}::VARCHAR[] AS names),
 places AS (
     SELECT unnest(names) AS node, generate_subscripts(names, 1) - 1 AS place FROM known
 ),
 coded AS (
-    SELECT *, epoch_us(time) AS at_us FROM events JOIN places USING (node) WHERE job_id IS NOT NULL
+    SELECT *, epoch_us(time) AS at_us FROM events JOIN places USING (node) WHERE {condition}
 ),
 sums AS (
     SELECT job_id, {sql.listed(_sums(extent.nodes))} FROM coded GROUP BY job_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from disque_tx.spark.paths import check_apart, resolved
@@ -74,24 +74,25 @@ def _is_up_to_date(events: EventTableLog, former: list[Mapping[str, Any]]) -> bo
 def _write(rows: Database, outputs: Mapping[str, ResultTable], window_s: int) -> int:
     """Make each table from those before it; returns the horizon of the events."""
     extent = EventExtent.of(rows)
-    made: dict[str, Callable[[], str]] = {
+    made: dict[str, Callable[[], Iterable[str]]] = {
         "jobs": lambda: jobs(extent),
-        "queues": lambda: queues.queues(window_s),
-        "distributions": queues.distributions,
-        "totals": queues.totals,
-        "flow": nodes.flow,
-        "clocks": nodes.clocks,
-        "findings": nodes.findings,
+        "queues": lambda: [queues.queues(window_s)],
+        "distributions": lambda: [queues.distributions()],
+        "totals": lambda: [queues.totals()],
+        "flow": lambda: [nodes.flow()],
+        "clocks": lambda: [nodes.clocks()],
+        "findings": lambda: [nodes.findings()],
     }
     for part in RESULTS:
         output, schema = outputs[part], SCHEMAS[part]
-        query, partition = typed(schema, made[part]()), None
+        some, partition = [typed(schema, query) for query in made[part]()], None
         if part in _LAST:
             is_settled = f'epoch_us("{_LAST[part]}") < {settled_us(extent.horizon_us)}'
-            query = f"SELECT *, coalesce({is_settled}, false) AS {SETTLED} FROM ({query})"
+            with_it = f"SELECT *, coalesce({is_settled}, false) AS {SETTLED}"
+            some = [f"{with_it} FROM ({query})" for query in some]
             partition = SETTLED
         output.begin(schema)
-        output.stage(rows.write(query, output.root, partition))
+        output.stage(rows.write(some, output.root, partition))
         # Read from the disk again, as memory is limited.
         rows.view(part, schema, output.root, output.staged())
     return extent.horizon_us
