@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from disque_tx.core import recovery
 from disque_tx.core.healing.restarts import BATCH_MAX
 from disque_tx.messages.bustypes import HANDOVER, REPLJOB
 from disque_tx.messages.handover import ANSWER, NOT_HELD, HandoverEntry, HandoverMessage
 from disque_tx.messages.nodes import LEAVING
+from tests.core.bench import MemoryLog
 from tests.core.flowbench import Direction
 from tests.core.healing.healbench import AFTER_MS, HealCase
 
@@ -58,6 +60,18 @@ class RestartTests(HealCase):
         job = self.job(holder, job_id)
         left_ms = job.qtime_ms - job.retry_s * 1_000 - self.flow.now_ms
         self.assertTrue(70_000 < left_ms < 80_000, left_ms)
+
+    def test_delay_after_two_starts(self) -> None:
+        """A node that got a delayed job of its own back, and is started again with its log, does
+        not deliver it before its DELAY is over: nobody has queued it yet."""
+        job_id = self.add_job(0, delay_s=100, retry_s=1)
+        self.pass_ms(20_000)
+        self.restart(0)
+        log = self.flow.nodes[0].outbox.log = MemoryLog()
+        self.pass_ms(_SOON_MS)
+        self.restart(0)
+        self.assertTrue(recovery.load(self.flow.nodes[0], log.records[job_id], True))
+        self.assertGreater(self.job(0, job_id).qtime_ms - self.flow.now_ms, 70_000)
 
     def test_given_to_another_node(self) -> None:
         """Only the node that gave a job to another one names that as a holder. When it forgot, the

@@ -25,7 +25,8 @@ class KeyCopiesTests(PeerCase):
         """Status and keys of each message that a node got."""
         found = []
         for message in self.sent_to(peer):
-            assert isinstance(message, KeyMessage) and message.type == KEY_COPY
+            assert isinstance(message, KeyMessage)
+            self.assertEqual((KEY_COPY, 0), (message.type, message.number))
             found.append((int(message.status), [one.key for one in message.entries]))
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from hashlib import blake2b
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -25,13 +26,16 @@ class RankingTests(SynchronousTestCase):
         def hashed(text: bytes) -> int:
             return int.from_bytes(blake2b(text, digest_size=4).digest(), "big") % 2**31
 
-        def weight(node: bytes) -> int:
-            value = hashed(b"key") ^ hashed(node)
+        def weight(key: bytes, node: bytes) -> int:
+            value = hashed(key) ^ hashed(node)
             value = (value ^ value >> 15) * 739_982_445 % 2**31
             value = (value ^ value >> 12) * 695_872_825 % 2**31
             return value ^ value >> 15
 
-        self.assertEqual(sorted(_NODES, key=weight, reverse=True), ranking(b"key", _NODES))
+        for number in range(100):
+            key = b"key-%d" % number
+            ranked = sorted(_NODES, key=partial(weight, key), reverse=True)
+            self.assertEqual(ranked, ranking(key, _NODES))
 
     def test_remembered(self) -> None:
         """What is remembered is what would be worked out, also when the nodes have changed."""

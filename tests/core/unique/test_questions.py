@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import deque
 
 from disque_tx.core.base.client import Client
+from disque_tx.core.jobs.addrequest import Unique
+from disque_tx.core.unique.claim import NoReceiver
 from disque_tx.messages.bus import BusSink
 from disque_tx.messages.bustypes import CAN_KEYS, KEY_ANSWER, KEY_RESERVE
 from disque_tx.messages.keys import EACH, ENTRIES_MAX, FULL, GRANTED, HELD, KeyMessage
 from disque_tx.messages.nodes import Link
 from disque_tx.messages.records import NO_JOB_ID, KeyEntry
 from disque_tx.wire.bus.parser import BusParser
+from tests.core.bench import add_request
 from tests.core.unique.keybench import A, B, C, D, KeyCase
 
 _JOB_ID = b"D-" + b"x" * 38
@@ -153,6 +156,24 @@ class QuestionTests(KeyCase):
         self.assertEqual(1, self.fresh(client))
         self.answer(first.number, FULL)
         self.assertEqual(1, self.fresh(client))
+
+    def test_flushed(self) -> None:
+        """A node that has forgotten all jobs adds none for its own parts when the answers arrive,
+        and does not ask what it was about to ask."""
+        node = self.cluster.up[A]
+        request = add_request(b"q", b"body", ttl_s=3_600, replicate=1)
+        request.unique = Unique(self.names(1)[0], 0, False)
+        node.keys.add(NoReceiver(), request)
+        (message,) = self.sent()
+        self.cluster.waiting.clear()
+        node.flush_all()
+        for keeper in (B, C):
+            for number in (message.number, message.number + 1):
+                self.answer(number, GRANTED, by=keeper)
+        node.keys.add(NoReceiver(), request)
+        node.flush_all()
+        self.assertEqual([], self.sent())
+        self.assertEqual(0, len(node.jobs))
 
     def test_wrong_answers(self) -> None:
         """An answer of another node, to another question, or for another number of keys has no

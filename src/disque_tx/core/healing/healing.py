@@ -36,7 +36,7 @@ from disque_tx.core.nodes.links import LinkWatcher
 from disque_tx.core.state.state import State
 from disque_tx.messages.holders import ARRIVED, HoldersMessage
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, WAIT_REPL
+from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
 
 #: Between two parts of a walk, and jobs looked at in each.
 _PAUSE_MS: Final = 10
@@ -341,4 +341,8 @@ class Healing(Part, LinkWatcher):
         if message.delay_ms > 0:
             due_ms = self._delivery.requeue_ms(job, self._turn.now_ms + message.delay_ms)
             job.qtime_ms = due_ms
+            if job.regained:
+                # Nobody has queued it. If this was unknown after a restart, this node would.
+                job.flags &= ~BCAST_QUEUED
+                self._jobs.record(job)
             self._jobs.reschedule(job)
