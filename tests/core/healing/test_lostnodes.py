@@ -5,7 +5,6 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.base.part import Turn
-from disque_tx.core.healing import lostnodes
 from disque_tx.core.healing.lostnodes import ABOUT_TO_LEAVE, ALIVE, LOST, LostNodes
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import BusSink
@@ -153,8 +152,8 @@ class LostNodesTests(SynchronousTestCase):
 
     def test_bounded(self) -> None:
         """Of very many unknown holders the first ones are forgotten."""
-        self.patch(lostnodes, "_REMEMBERED_MAX", 2)
-        for name in (b"1", b"2", b"3"):
-            self.status(name)
+        names = [b"%040d" % number for number in range(10_003)]
+        for name in names:
+            self.lost.status(name)
         self.assertTrue(self.at(101_000))
-        self.assertEqual([b"2" * 40, b"3" * 40], list(self.lost.lost))
+        self.assertEqual(names[3:], list(self.lost.lost))

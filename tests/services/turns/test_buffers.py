@@ -1,12 +1,10 @@
-"""How much is received at once, and when a client has sent too much."""
+"""How much is received at once."""
 
 from __future__ import annotations
 
 from functools import partial
 from select import EPOLLHUP, EPOLLIN
-from typing import Any
 
-from disque_tx.services.turns import pump
 from disque_tx.services.turns.pump import Session
 from tests.services.nodebench import NodeCase
 
@@ -70,21 +68,6 @@ class BufferTests(NodeCase):
         self.assertEqual(([], []), (self.serve(b"PING\r\n"), self.rooms))
         self.assertEqual(1, self.again())
 
-    def test_too_much(self) -> None:
-        """A client that sends more than a request may have is disconnected, with a reason; one
-        that sends as much as that is not."""
-        self.patch(pump, "QUERY_BYTES_MAX", 2_000)
-        refused: list[str] = []
-        self.patch(self.protocol, "refused", refused.append)
-        head = b"*1\r\n$9000\r\n"
-        self.protocol.dataReceived(head + b"x" * (2_000 - len(head)))
-        self.assertEqual(([], False), (refused, self.session.abort_now))
-        self.protocol.dataReceived(b"x" * 1_023)
-        self.assertEqual([], refused)
-        self.protocol.dataReceived(b"x" * 1_024)
-        self.assertEqual(["sent more than 1 GiB without a complete request"], refused)
-        self.assertTrue(self.session.abort_now)
-
     def test_counted(self) -> None:
         """INFO counts each byte once, and a client that sends or gets something is not idle."""
         stats = self.server.stats
@@ -94,24 +77,3 @@ class BufferTests(NodeCase):
         counted = (stats.net_input_bytes - before[0], stats.net_output_bytes - before[1])
         self.assertEqual((6, 7), counted)
         self.assertEqual(self.node.now_ms, self.session.seen_ms)
-
-    def test_fault(self) -> None:
-        """A fault of this program ends the connection of the client that it met."""
-        failed: list[BaseException] = []
-        self.patch(self.protocol, "failed", failed.append)
-        fault = ZeroDivisionError("oops")
-
-        def broken(*_: Any) -> None:
-            raise fault
-
-        self.session.parser = _Broken(broken)  # type: ignore[assignment]
-        self.serve(b"PING\r\n")
-        self.assertEqual([fault], failed)
-        self.assertTrue(self.session.abort_now)
-
-
-class _Broken:
-    """A parser that fails."""
-
-    def __init__(self, feed: Any) -> None:
-        self.feed = feed

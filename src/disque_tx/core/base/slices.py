@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 #: Parts per turn, of different tasks.
 _PARTS_PER_TURN: Final = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SlicedTask:
     """Work of which one part is done per call of :meth:`step`."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64, trait
+from mypy_extensions import i64, mypyc_attr, trait
 
 from disque_tx.core.base.slices import SlicedTask
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ResultReceiver:
     """Gets the result of a question at one node, as words."""
 
