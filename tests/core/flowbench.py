@@ -205,11 +205,13 @@ class FlowTestCase(SynchronousTestCase):
         self.flow.nodes[at].client_gone(client)
         self.flow.settle()
 
+    body = b"body"
+
     def add(self, at: int, queue: bytes = b"q", count: int = 1, **options: int) -> None:
         """ADDJOBs of one turn at one node."""
         for _ in range(count):
             settings: dict[str, int] = {"replicate": 1, "ttl_s": 3600, **options}
-            request = add_request(queue, b"body", **settings)
+            request = add_request(queue, self.body, **settings)
             self.flow.nodes[at].add_job(self.client(), request)
         self.flow.settle()
 

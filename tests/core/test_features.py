@@ -10,6 +10,7 @@ from disque_tx.messages.bustypes import (
     CAN_HAND_OVER,
     CAN_HEAL,
     CAN_KEYS,
+    CAN_LIST,
     CAN_LOADED,
     CAN_MATCH,
     CAN_NAME,
@@ -49,7 +50,7 @@ class FeatureTests(PeerCase):
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
         features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
         features |= CAN_ASK | CAN_REPAIR | CAN_DEMAND | CAN_HEAL | CAN_NAME
-        features |= CAN_HAND_OVER | CAN_SETTLE
+        features |= CAN_HAND_OVER | CAN_SETTLE | CAN_LIST
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

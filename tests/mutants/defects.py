@@ -988,8 +988,8 @@ MUTANTS: Final = [
     Mutant(
         "copy-early",
         "a new copy of a delayed job is queued at once",
-        Healing,
-        "_set_state",
+        Arrivals,
+        "complete",
         fresh_delay,
         "InTime",
         ("losses", "one_lost"),

@@ -25,6 +25,7 @@ CAN_NAME: Final = 2048
 CAN_HEAL: Final = 4096
 CAN_HAND_OVER: Final = 8192
 CAN_SETTLE: Final = 16384
+CAN_LIST: Final = 32768
 ALL_FEATURES: Final = (
     CAN_TABLES
     | CAN_BULK
@@ -39,6 +40,7 @@ ALL_FEATURES: Final = (
     | CAN_HEAL
     | CAN_HAND_OVER
     | CAN_SETTLE
+    | CAN_LIST
 )
 
 # The types of the original (section 3).

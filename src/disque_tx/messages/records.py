@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
+from disque_tx.messages.hashes import hash32, place32
 from disque_tx.messages.limits import U16_MAX, U32_MAX
 
 JOB_ID_LENGTH: Final = 40
@@ -50,15 +51,14 @@ class Linked:
 
 @mypyc_attr(acyclic=True)
 class Keyed(Linked):
-    """Something that a table finds by its ``id``. ``chain``: the next one in the same bucket.
-    ``data``: begins with the ID. ``hashed``: the low 32 bits of the hash of the ID, so that neither
-    growing the table nor a search looks at the IDs of others."""
+    """Something that a table finds by its ``id``. ``data``: begins with the ID. ``hashed``: the low
+    32 bits of the hash of the ID, so that neither growing the table nor a search looks at the IDs
+    of others."""
 
-    __slots__ = ("chain", "data", "hashed")
+    __slots__ = ("data", "hashed")
 
     def __init__(self, key: bytes) -> None:
         super().__init__()
-        self.chain: Keyed | None = None
         self.data: bytes = key
         self.hashed: i32 = hash32(key)
 
@@ -66,12 +66,6 @@ class Keyed(Linked):
     def id(self) -> bytes:
         """What it is found by."""
         return self.data
-
-
-def hash32(key: bytes) -> i32:
-    """The low 32 bits of the hash, as a signed number."""
-    low = i64(hash(key)) & U32_MAX
-    return i32(low if low < 0x8000_0000 else low - 0x1_0000_0000)
 
 
 @mypyc_attr(acyclic=True)
@@ -114,6 +108,7 @@ class JobRecord(Keyed):
         repl: i64,
     ) -> None:
         super().__init__(job_id)
+        self.hashed = place32(job_id)
         self.repl: i32 = i32(repl)
         self.queue: bytes = queue
         self.nodes: tuple[bytes, ...] = nodes
@@ -139,7 +134,7 @@ class JobRecord(Keyed):
     @id.setter
     def id(self, job_id: bytes) -> None:
         self.data = job_id + self.body
-        self.hashed = hash32(job_id)
+        self.hashed = place32(job_id)
 
     @property
     def body(self) -> bytes:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.table import RECENT_MAX, NamedTable, Table
+from disque_tx.core.base.jobtable import JobTable
+from disque_tx.core.base.namedtable import RECENT_MAX, NamedTable
+from disque_tx.core.base.table import Table
 from disque_tx.messages.records import JobRecord, Keyed
 from tests import profiles  # noqa: F401
 
@@ -244,7 +246,7 @@ class PartTests(SynchronousTestCase):
 
     def test_found_by_its_part(self) -> None:
         """A job is found by its ID, whatever its body is, and by nothing shorter or longer."""
-        table: Table[JobRecord] = Table(40)
+        table: JobTable[JobRecord] = JobTable()
         ids = [b"D-%038d" % number for number in range(200)]
         for number, job_id in enumerate(ids):
             body = b"b" * (number % 3)

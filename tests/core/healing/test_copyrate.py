@@ -27,9 +27,9 @@ class CopyRateTests(SynchronousTestCase):
         return budget
 
     def test_default(self) -> None:
-        """Without configuration it is 2,000 jobs per second, 100 per turn at most."""
+        """Without configuration it is 2,000 jobs per second, 200 per turn at most."""
         self.assertEqual((2_000, 2_000), (RATE, self.rate.per_s))
-        self.assertEqual(100, self.spend())
+        self.assertEqual(200, self.spend())
 
     def test_pace(self) -> None:
         """As many as the rate says in each second, however often is looked, and no more."""
@@ -65,7 +65,7 @@ class CopyRateTests(SynchronousTestCase):
     def test_under_way(self) -> None:
         """Nothing is made while as many wait for their confirmation as the rate allows in two
         seconds, or a hundred of a slower one."""
-        self.assertEqual([100, 0], [int(self.rate.budget(n)) for n in (3_999, 4_000)])
+        self.assertEqual([200, 0], [int(self.rate.budget(n)) for n in (3_999, 4_000)])
         self.rate.set(10)
         self.assertEqual([1, 0], [int(self.rate.budget(n)) for n in (99, 100)])
 

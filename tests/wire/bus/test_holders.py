@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.errors import LocalError
 from disque_tx.messages.bus import Message
 from disque_tx.messages.bustypes import CAN_HEAL
-from disque_tx.messages.holders import ARRIVED, HOLDERS_MAX, HoldersMessage
+from disque_tx.messages.holders import ARRIVED, HOLDERS_MAX, JOBS_MAX, HoldersMessage
 from disque_tx.messages.limits import U32_MAX
 from disque_tx.wire.bus.holders import holders_parts, read_holders
 from disque_tx.wire.bus.parser import PEER_BYTES_MAX, BusParser, encode
@@ -29,7 +29,7 @@ class HoldersTests(SynchronousTestCase):
     """From a value to bytes and back."""
 
     def setUp(self) -> None:
-        self.message = HoldersMessage(JOB_ID, (b"b" * 40, b"c" * 40), 1_500, U32_MAX)
+        self.message = HoldersMessage([JOB_ID], (b"b" * 40, b"c" * 40), 1_500, U32_MAX)
         self.message.sender = SENDER
 
     def test_there_and_back(self) -> None:
@@ -37,9 +37,22 @@ class HoldersTests(SynchronousTestCase):
         self.message.mflags = ARRIVED
         read = parsed(encode(self.message))
         assert isinstance(read, HoldersMessage)
-        self.assertEqual((JOB_ID, (b"b" * 40, b"c" * 40)), (read.job_id, read.holders))
+        self.assertEqual(([JOB_ID], (b"b" * 40, b"c" * 40)), (read.job_ids, read.holders))
         self.assertEqual((1_500, U32_MAX), (int(read.delay_ms), int(read.priority)))
         self.assertEqual((SENDER, ARRIVED), (read.sender, int(read.mflags)))
+
+    def test_of_several_jobs(self) -> None:
+        """One list for as many jobs as a message may name, in their order."""
+        for count in (2, JOBS_MAX):
+            job_ids = [b"D-aaaaaaaa-%024d-05a1" % number for number in range(count)]
+            self.message = HoldersMessage(job_ids, (b"b" * 40, b"c" * 40), 0, 0)
+            self.message.sender = SENDER
+            read = parsed(encode(self.message))
+            assert isinstance(read, HoldersMessage)
+            self.assertEqual((job_ids, (b"b" * 40, b"c" * 40)), (read.job_ids, read.holders))
+        more = HoldersMessage([JOB_ID] * (JOBS_MAX + 1), (), 0, 0)
+        more.sender = SENDER
+        self.assertIsNone(parsed(encode(more)))
 
     def test_longest_delay(self) -> None:
         """A delay that does not fit into its field is the longest one: a copy is never early by

@@ -146,7 +146,7 @@ class NumberTests(SynchronousTestCase):
     def test_holders(self) -> None:
         """A thousand holders fit into a message."""
         for count in (0, 1_000, 1_001):
-            message = HoldersMessage(JOB, (ME,) * count, 1, 1)
+            message = HoldersMessage([JOB], (ME,) * count, 1, 1)
             self.assertEqual(count != 1_001, taken(encoded(message)), count)
 
     def test_handover(self) -> None:
@@ -188,7 +188,7 @@ class OtherBodyTests(SynchronousTestCase):
             (KeyMessage(KEY_COPY, 1, 1, [KeyEntry(b"k", JOB, HELD, 1, 1, 1)] * 2), 2),
             (QueryMessage(QUERY, 1, [b"word"]), 0),
             (DemandMessage([DemandEntry([b"=q"], 1, 1, 1)] * 4), 4),
-            (HoldersMessage(JOB, (ME,) * 5, 1, 1), 5),
+            (HoldersMessage([JOB], (ME,) * 5, 1, 1), 5),
             (HandoverMessage(1, [HandoverEntry(JOB, 1, 1)] * 6), 6),
             (NodeForgotten(ME), 0),
         ):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
+from itertools import pairwise
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -16,6 +18,12 @@ _FILE = Path(__file__).parents[2] / "vectors" / "jobids.json"
 TTL_OVERFLOW = 2**31
 VECTORS = [case for case in json.loads(_FILE.read_bytes()) if case["ttl"] < TTL_OVERFLOW]
 NODE = b"0123456789" * 4
+
+
+def number_of(characters: bytes) -> int:
+    """A number in base64 without padding."""
+    bits = b64decode(b"AAA" + characters)
+    return int.from_bytes(bits, "big")
 
 
 class JobIdTests(SynchronousTestCase):
@@ -54,6 +62,21 @@ class JobIdTests(SynchronousTestCase):
         ids = {source.next_id(NODE, ttl_s, ttl_s % 2) for ttl_s in range(60, 3000)}
         self.assertEqual(2940, len(ids))
         self.assertEqual({40}, {len(job_id) for job_id in ids})
+
+    def test_counting(self) -> None:
+        """IDs count upwards in their first characters, from any number on, so that jobs made one
+        after the other are neighbours in tables; the other 114 bits are random."""
+        starts = set()
+        for seed in range(20):
+            source = JobIdSource(b"%040d" % seed)
+            ids = [source.next_id(NODE, 60, 1) for _ in range(200)]
+            counts = [number_of(job_id[11:16]) for job_id in ids]
+            steps = [(after - before) % 2**30 for before, after in pairwise(counts)]
+            self.assertEqual([1] * 199, steps)
+            for at in range(16, 35):
+                self.assertGreater(len({job_id[at] for job_id in ids}), 40)
+            starts.add(counts[0] >> 26)
+        self.assertGreater(len(starts), 7)
 
     def test_new_node_id(self) -> None:
         """After a hard reset new jobs contain the new node ID."""

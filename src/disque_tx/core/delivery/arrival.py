@@ -12,8 +12,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery.delivery import Delivery
-from disque_tx.core.jobs.job import Job, made_by, whole_life_s
+from disque_tx.core.jobs.job import NOWHERE, Job, made_by, whole_life_s
 from disque_tx.core.state.state import State
+from disque_tx.messages.holders import HoldersMessage
 from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
 
@@ -83,6 +84,26 @@ class Arrivals:
     def add_holder(self, job: Job, node_id: bytes) -> None:
         """The node has a copy of a registered job, though its list does not name it."""
         self._jobs.set_holders(job, self.shared((*job.nodes, node_id)))
+
+    def complete(self, job: Job, message: HoldersMessage) -> None:
+        """Take from HOLDERS what the record of a copy that has just arrived did not hold."""
+        if job.state != ACTIVE or job.place != NOWHERE:
+            return
+        job.priority = message.priority
+        if message.delay_ms > 0:
+            due_ms = self._delivery.requeue_ms(job, self._turn.now_ms + message.delay_ms)
+            job.qtime_ms = due_ms
+            if job.regained:
+                # Nobody has queued it. If this was unknown after a restart, this node would.
+                job.flags &= ~BCAST_QUEUED
+                self._jobs.record(job)
+            self._jobs.reschedule(job)
+
+    def merged(self, nodes: tuple[bytes, ...], others: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Put the others behind these holders; the same tuple if all of them are among these."""
+        listed = set(nodes)
+        more = tuple([node for node in others if node not in listed])
+        return self.shared(nodes + more) if more else nodes
 
     def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """The one tuple that all jobs with these holders use."""

@@ -7,16 +7,23 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import Turn
+from disque_tx.core.jobs.job import Job
 
 #: Jobs per second, unless configured.
 RATE: Final = 2_000
-#: Jobs per turn at most.
-_PER_TURN_MAX: Final = 100
+#: Jobs per turn at most. One with a large body counts as several.
+_PER_TURN_MAX: Final = 200
+_LARGE_BYTES: Final = 16 * 1024
 #: Jobs that may be waiting for confirmations: what the rate allows in two seconds, or this many.
 _UNDER_WAY_S: Final = 2
 _UNDER_WAY_MIN: Final = 100
 #: For how long a rate of more than ten may be saved up.
 _BURST_US: Final = 100_000
+
+
+def shares(job: Job) -> i64:
+    """How much of the budget of a turn the copies of a job take."""
+    return 1 + job.body_bytes // _LARGE_BYTES
 
 
 class CopyRate:
@@ -41,7 +48,7 @@ class CopyRate:
             self._paid_us += jobs * max(1, 1_000_000 // self.per_s)
 
     def budget(self, under_way: i64) -> i64:
-        """For how many jobs copies may be made now, while those of ``under_way`` jobs are not
+        """For how many small jobs copies may be made now, while those of ``under_way`` jobs are not
         confirmed yet."""
         if self.per_s <= 0 or under_way >= max(_UNDER_WAY_MIN, self.per_s * _UNDER_WAY_S):
             return 0

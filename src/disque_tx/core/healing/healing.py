@@ -27,20 +27,22 @@ from disque_tx.core.base.walk import Walk
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
-from disque_tx.core.healing.copyrate import CopyRate
+from disque_tx.core.healing.copyrate import CopyRate, shares
 from disque_tx.core.healing.repairs import Repairs
 from disque_tx.core.healing.restarts import RestartedNodes
 from disque_tx.core.healing.shortages import Shortage, Shortages
-from disque_tx.core.jobs.job import NOWHERE, Job
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.nodes.links import LinkWatcher
 from disque_tx.core.state.state import State
 from disque_tx.messages.holders import ARRIVED, HoldersMessage
 from disque_tx.messages.nodes import NodeEntry
-from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
+from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL
 
 #: Between two parts of a walk, and jobs looked at in each.
 _PAUSE_MS: Final = 10
 _LOOKED_AT: Final = 2_000
+#: How many of these are looked at between two looks at the budget.
+_AT_ONCE: Final = 4
 #: Lists of holders that wait for the turn of this node, and are looked at instead of their jobs.
 _WAITING_MAX: Final = 64
 #: Between two walks: while copies are lacking, and while they might be.
@@ -90,6 +92,7 @@ class Healing(Part, LinkWatcher):
         self._delivery = delivery
         self.replication = replication
         self._acks = acks
+        self._arrivals = arrivals
         self._walk: i64 = _IDLE
         self._looking: Walk[Job] = Walk(state.jobs.table)
         self._found: i64 = 0
@@ -143,6 +146,7 @@ class Healing(Part, LinkWatcher):
             self._count()
         elif self._walk == _COPY:
             self._copy()
+            self.repairs.notify()
 
     def set_after(self, after_ms: i64) -> None:
         """For how long a node is in FAIL before its copies are made again; 0 for never."""
@@ -241,11 +245,11 @@ class Healing(Part, LinkWatcher):
         looked_at: i64 = 0
         while looked_at < _LOOKED_AT and budget > 0:
             # Not more than the budget: a job that is passed is looked at in the next walk only.
-            jobs = self._looking.part(budget)
-            looked_at += budget
-            for job in jobs:
+            part = min(budget, _AT_ONCE)
+            looked_at += part
+            for job in self._looking.part(part):
                 if self._repair(job):
-                    budget -= 1
+                    budget -= shares(job)
                     self.rate.pay(1)
             if not self._looking.under_way:
                 self._settle()
@@ -316,33 +320,26 @@ class Healing(Part, LinkWatcher):
     def receive(self, sender: NodeEntry, message: HoldersMessage) -> None:
         """HOLDERS: the sender made copies, and these nodes may have one now."""
         self.shortages.made_ms[sender.id] = int(self._turn.now_ms)
-        job = self._jobs.get(message.job_id)
-        if job is None or job.state == WAIT_REPL:
-            return
-        if job.state == ACKED:
-            self._acks.send_setack(job, sender.id)
-            return
-        if message.mflags & ARRIVED:
-            self._set_state(job, message)
-            return
-        before = job.nodes
-        lacked = self.lacking > 0 and self.shortages.of(job) is not None
-        self._jobs.merge_holders(job, message.holders)
-        if job.nodes is not before:
-            self._jobs.record(job)
-            if lacked and self.shortages.of(job) is None:
-                self.lacking -= 1
+        before: tuple[bytes, ...] | None = None
+        merged: tuple[bytes, ...] = ()
+        for job_id in message.job_ids:
+            job = self._jobs.get(job_id)
+            if job is None or job.state == WAIT_REPL:
+                continue
+            if job.state == ACKED:
+                self._acks.send_setack(job, sender.id)
+            elif message.mflags & ARRIVED:
+                self._arrivals.complete(job, message)
+            else:
+                if job.nodes is not before:
+                    before = job.nodes
+                    merged = self._arrivals.merged(before, message.holders)
+                if merged is not before:
+                    self._replace_holders(job, merged)
 
-    def _set_state(self, job: Job, message: HoldersMessage) -> None:
-        """What the record of a copy that just arrived did not hold."""
-        if job.state != ACTIVE or job.place != NOWHERE:
-            return
-        job.priority = message.priority
-        if message.delay_ms > 0:
-            due_ms = self._delivery.requeue_ms(job, self._turn.now_ms + message.delay_ms)
-            job.qtime_ms = due_ms
-            if job.regained:
-                # Nobody has queued it. If this was unknown after a restart, this node would.
-                job.flags &= ~BCAST_QUEUED
-                self._jobs.record(job)
-            self._jobs.reschedule(job)
+    def _replace_holders(self, job: Job, holders: tuple[bytes, ...]) -> None:
+        lacked = self.lacking > 0 and self.shortages.of(job) is not None
+        self._jobs.set_holders(job, holders)
+        self._jobs.record(job)
+        if lacked and self.shortages.of(job) is None:
+            self.lacking -= 1

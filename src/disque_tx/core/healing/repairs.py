@@ -20,12 +20,13 @@ from disque_tx.core.adding.placement import Placement
 from disque_tx.core.adding.replication import life_s
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.delivery.arrival import Arrivals
+from disque_tx.core.healing.holderlists import HolderLists
 from disque_tx.core.healing.shortages import Shortage
 from disque_tx.core.jobs.job import DELAYED, PRIORITY, Job
 from disque_tx.core.nodes.membership import Membership
 from disque_tx.core.state.state import State
 from disque_tx.messages import events
-from disque_tx.messages.bus import NOREPLY, JobCopy
+from disque_tx.messages.bus import JobCopy
 from disque_tx.messages.bustypes import CAN_HEAL, DELJOB, SETACK
 from disque_tx.messages.holders import AGAIN, ARRIVED, HoldersMessage
 from disque_tx.messages.nodes import FAIL, Link, NodeEntry
@@ -74,6 +75,7 @@ class Repairs:
         self._membership: Membership = state.membership
         self._arrivals = arrivals
         self._placement = placement
+        self._lists = HolderLists(state.peers, state.membership)
 
     def next_due_ms(self) -> i64:
         """When the next node has taken too long to confirm."""
@@ -141,8 +143,12 @@ class Repairs:
         copy = JobCopy(job, life_s(job, self._turn.now_ms))
         for node_id in drawn:
             self._send(repair, self._membership.nodes[node_id], copy)
-        self._notify(job, copy, drawn)
+        self._lists.add(job, copy, len(drawn))
         return True
+
+    def notify(self) -> None:
+        """Notify the other holders of the copies of this turn."""
+        self._lists.send()
 
     def _send(self, repair: Repair, entry: NodeEntry, copy: JobCopy) -> None:
         """Send the job to a node that is to keep it, and what its record does not hold."""
@@ -161,25 +167,9 @@ class Repairs:
             if job.place != DELAYED:
                 left_ms -= job.retry_s * 1000
         left_ms = max(0, left_ms) if job.delay_s > 0 else 0
-        message = HoldersMessage(job.id, job.nodes, left_ms, job.priority)
+        message = HoldersMessage([job.id], job.nodes, left_ms, job.priority)
         message.mflags = ARRIVED
         return message
-
-    def _notify(self, job: Job, copy: JobCopy, drawn: list[bytes]) -> None:
-        """Send the list to the other holders. A node of ours gets nothing but the list, and cannot
-        take it for a job that it has just forgotten because it is done."""
-        mine = self._membership.myself.id
-        job_id = job.id
-        for node_id in job.nodes:
-            if node_id == mine or node_id in drawn:
-                continue
-            entry = self._peers.entry(node_id)
-            if entry is None or entry.link is None:
-                continue
-            if entry.link.features & CAN_HEAL:
-                self._peers.answer(entry.link, HoldersMessage(job_id, job.nodes, 0, PRIORITY))
-            elif entry.link.features == 0:
-                self._peers.copy(node_id, copy, NOREPLY)
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -230,6 +220,7 @@ class Repairs:
                     repair.attempts += 1
                 self._timeouts.add(repair, self._turn.now_ms + _CONFIRM_MS)
         self._totals.copies_failed += given_up
+        self.notify()
         return given_up
 
     def _ask_again(self, repair: Repair) -> bool:

@@ -27,6 +27,7 @@ from mypy_extensions import i64
 from disque_tx.core.base.part import NEVER_MS
 from disque_tx.core.base.walk import Walk
 from disque_tx.core.delivery.arrival import Arrivals
+from disque_tx.core.healing.copyrate import shares
 from disque_tx.core.healing.repairs import Repairs
 from disque_tx.core.healing.shortages import may_be_copied
 from disque_tx.core.jobs.job import Job
@@ -328,4 +329,5 @@ class RestartedNodes:
                 continue  # it is asked anew when it is back
             self._repairs.restore(job, node)
             sent += 1
+            budget -= shares(job) - 1
         return sent

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i32, i64
 
 from disque_tx.core.adding.placement import Placement
 from disque_tx.core.base.part import Turn
@@ -53,7 +53,18 @@ class Shortages:
     """``nodes``: which are lost. ``made_ms``: when other nodes last made copies, by their IDs.
     ``doubtful``: some list names nodes that are lost, leave, or are unknown."""
 
-    __slots__ = ("doubtful", "made_ms", "nodes", "_by_repl", "_lists", "_membership", "_placement")
+    __slots__ = (
+        "doubtful",
+        "made_ms",
+        "nodes",
+        "_by_repl",
+        "_last",
+        "_last_nodes",
+        "_last_repl",
+        "_lists",
+        "_membership",
+        "_placement",
+    )
 
     def __init__(self, turn: Turn, membership: Membership, placement: Placement) -> None:
         self.nodes: LostNodes = LostNodes(turn, membership)
@@ -63,6 +74,10 @@ class Shortages:
         self._placement: Placement = placement
         # REPLICATE → holders → what is missing.
         self._by_repl: dict[int, dict[tuple[bytes, ...], Shortage]] = {}
+        # The list that was asked for last, and what is missing.
+        self._last_nodes: tuple[bytes, ...] | None = None
+        self._last_repl: i32 = 0
+        self._last: Shortage | None = None
         self._lists: i64 = 0
 
     def update(self) -> bool:
@@ -77,6 +92,7 @@ class Shortages:
         self.doubtful = False
         self._by_repl.clear()
         self._lists = 0
+        self._last_nodes = None
 
     def of(self, job: Job) -> Shortage | None:
         """What the job lacks; ``None`` if that is nothing, or cannot be made again."""
@@ -84,6 +100,14 @@ class Shortages:
             return None
         if job.repl < 2 and job.nodes is self._membership.only_me and not self._membership.leaving:
             return None
+        if job.nodes is self._last_nodes and job.repl == self._last_repl:
+            return self._last
+        self._last = self._of(job)
+        self._last_nodes = job.nodes
+        self._last_repl = job.repl
+        return self._last
+
+    def _of(self, job: Job) -> Shortage | None:
         by_nodes = self._by_repl.get(int(job.repl))
         if by_nodes is None:
             by_nodes = self._by_repl[int(job.repl)] = {}

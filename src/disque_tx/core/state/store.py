@@ -10,10 +10,10 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
+from disque_tx.core.base.jobtable import JobTable
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import ACK, BACKOFF, IN_FLIGHT, NOWHERE, Job
 from disque_tx.core.jobs.memory import Memory, job_bytes
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS, JobObserver
@@ -21,7 +21,6 @@ from disque_tx.messages.records import (
     ACKED,
     ACTIVE,
     BCAST_WILLQUEUE,
-    JOB_ID_LENGTH,
     QUEUED,
     WAIT_REPL,
 )
@@ -38,7 +37,7 @@ class JobStore(Part):
     are acknowledged and wait until all holders know it."""
 
     def __init__(self, memory: Memory, outbox: Outbox) -> None:
-        self.table: Table[Job] = Table(JOB_ID_LENGTH)
+        self.table: JobTable[Job] = JobTable()
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
         self._memory = memory

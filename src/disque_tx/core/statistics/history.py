@@ -18,8 +18,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.base.namedtable import NamedTable
 from disque_tx.core.base.part import Part, Turn
-from disque_tx.core.base.table import NamedTable
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.tallies import Tallies

@@ -13,16 +13,19 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.messages.hashes import ID_CHARACTERS
 from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.records import IdSource
 
 _COUNTER: Final = Struct("<Q")
 _SUFFIXES_KEPT: Final = 1024
 #: The 24 characters are 18 bytes in base64. A digest gives as many bytes as one likes, and is cheap
-#: by the byte and dear by the piece: so one serves many IDs.
+#: by the byte and dear by the piece: so one serves many IDs, as many as there are characters.
 _BYTES_EACH: Final = 18
 _CHARACTERS_EACH: Final = 24
 _PER_DIGEST: Final = 64
+#: Characters of the number of the digest, before the one of the ID among those of the digest.
+_HIGH: Final = 4
 
 
 def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
@@ -33,12 +36,14 @@ def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
 
 
 class JobIdSource(IdSource):
-    """``seed``: 40 random hex characters, drawn at process start. All 144 bits between the node and
-    the TTL come from it; the original uses 114 of them."""
+    """``seed``: 40 random hex characters, drawn at process start. Of the 144 bits between the node
+    and the TTL the first 30 count, from a number on that comes from the seed, so that jobs are
+    neighbours in tables (see :func:`~disque_tx.messages.hashes.place32`). The other 114 come from
+    it, as many as the original uses."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed
-        self._digests = 0
+        self._digests = int.from_bytes(shake_128(seed).digest(3), "big")
         self._characters = b""
         self._at: i64 = 0
         self._node_id = b""
@@ -67,4 +72,11 @@ class JobIdSource(IdSource):
         self._digests += 1
         digest = shake_128(self._seed + _COUNTER.pack(self._digests))
         raw = digest.digest(_BYTES_EACH * _PER_DIGEST)
-        self._characters = b2a_base64(raw, newline=False)
+        characters = bytearray(b2a_base64(raw, newline=False))
+        count = self._digests
+        for at in range(_HIGH - 1, -1, -1):
+            digit = count & 63
+            characters[at::_CHARACTERS_EACH] = ID_CHARACTERS[digit : digit + 1] * _PER_DIGEST
+            count >>= 6
+        characters[_HIGH::_CHARACTERS_EACH] = ID_CHARACTERS
+        self._characters = bytes(characters)
