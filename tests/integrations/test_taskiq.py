@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from taskiq import AckableMessage, BrokerMessage
 
+from disque_tx.client.options import AddOptions
 from disque_tx.integrations.taskiq import DisqueBroker
-from tests.integrations.nodes import JOB_ID, FrameworkCase
+from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
 
 
 class BrokerTests(FrameworkCase):
@@ -69,3 +70,54 @@ class BrokerTests(FrameworkCase):
         found = dict(zip(options[::2], options[1::2], strict=False))
         wanted = {"DELAY": "2", "RETRY": "60", "TTL": "9"}
         self.assertEqual(wanted, {name: found[name] for name in wanted})
+
+    def test_room(self) -> None:
+        """A worker asks for as many messages as it may still hold, and for one at least, because
+        taskiq takes a message more than it works on."""
+
+        async def run() -> None:
+            broker = DisqueBroker(self.scripted.address, prefetch=3)
+            messages = broker.listen()
+            asked = []
+            held = []
+            for _ in range(4):
+                held.append(await anext(messages))
+                asked.append(len(self.counts()))
+            self.assertEqual([3, 3, 3, 4], asked)
+            for message in held[:3]:
+                done = message.ack()
+                assert done is not None
+                await done
+            held.append(await anext(messages))
+            self.assertEqual(6, len(self.counts()))
+            self.assertEqual([b"%d" % number for number in range(5)], [m.data for m in held])
+            await messages.aclose()
+            await broker.shutdown()
+
+        found = [array(job(JOB_ID.replace("I7A", f"X{n}A"), b"%d" % n)) for n in range(5)]
+        self.scripted.answer("GETJOB", *found, NOTHING)
+        asyncio.run(run())
+        self.assertEqual(["ACKJOB"] * 3 + ["NACK"] * 2, self.commands())
+
+    def test_no_node_at_the_end(self) -> None:
+        """A worker ends though no node takes its messages back; the next one is not even tried."""
+
+        async def use(broker: DisqueBroker, _: AckableMessage) -> None:
+            broker._held["second"] = broker._held[JOB_ID]
+            self.scripted.answer("NACK", b"-ERR no\r\n")
+
+        broker = self.run_broker(use)
+        self.assertEqual((["NACK"], {}), (self.commands(), broker._held))
+
+    def test_labels(self) -> None:
+        """Who writes a label that is no number reads which one, when the task is sent."""
+        broker = DisqueBroker(self.scripted.address, queue_name="own", retry_s=7, replicate=2)
+        placed = broker.placed({"delay": "2.1", "priority": "12", "ttl": 1.5}, 0.5)
+        self.assertEqual(
+            ("own\x069", AddOptions(replicate=2, delay_s=1, retry_s=7, ttl_s=3)), placed
+        )
+        for name in ("delay", "ttl", "priority"):
+            error = self.assertRaises(ValueError, broker.placed, {name: "soon"})
+            self.assertEqual(f"The label {name} is a number, not 'soon'.", str(error))
+        error = self.assertRaises(ValueError, DisqueBroker, self.scripted.address, prefetch=0)
+        self.assertEqual("prefetch is at least 1, not 0.", str(error))

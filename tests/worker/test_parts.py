@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from random import Random
 from typing import Any, Final
@@ -143,8 +144,19 @@ class ThreadTests(SynchronousTestCase):
         """Start threads that report to the test."""
         self.calls: SimpleQueue[Any] = SimpleQueue()
         self.done: list[Done] = []
-        self.threads = Threads(2, self.calls.put, time.perf_counter, self.done.extend)
-        self.addCleanup(self.threads.stop)
+        self.threads = self.made(2, time.perf_counter)
+
+    def made(self, size: int, seconds: Callable[[], float]) -> Threads:
+        """Threads that have ended when the test has."""
+        threads = Threads(size, self.calls.put, seconds, self.done.extend)
+        self.addCleanup(self.end)
+        self.addCleanup(threads.stop)
+        return threads
+
+    def end(self) -> None:
+        """Wait for the threads of workers that were stopped."""
+        for one in self.running():
+            one.join(10)
 
     def run_of(self, function: Any) -> Run:
         """A run of a function without arguments."""
@@ -168,6 +180,25 @@ class ThreadTests(SynchronousTestCase):
         outcomes = [outcome for _, outcome in self.done if outcome is not None]
         self.assertEqual(1000, len(outcomes))
         self.assertTrue(all(outcome.failed is None for outcome in outcomes))
+
+    def test_took(self) -> None:
+        """How long each run took is measured by itself, for that decides how many jobs are fetched
+        ahead; while it runs, its begin is seen."""
+        times = iter([5.0, 7.5, 20.0, 20.25])
+        threads = self.made(1, lambda: next(times))
+        begun: list[float] = []
+
+        def note() -> None:
+            assert slot.current is not None
+            begun.append(slot.current[1])
+
+        slot = Slot(self.run_of(note))
+        slot.runs.append(self.run_of(note))
+        threads.put(slot)
+        self.finish(1)
+        self.assertEqual([5.0, 20.0], begun)
+        self.assertEqual([2.5, 0.25, None], [one and one.took_s for _, one in self.done])
+        self.assertIsNone(slot.current)
 
     def test_base_exceptions(self) -> None:
         """A thread survives exceptions that would end it."""
@@ -200,9 +231,13 @@ class ThreadTests(SynchronousTestCase):
         self.finish(1)
         self.assertEqual([True, False], [one is not None for _, one in self.done])
 
+    def running(self) -> list[threading.Thread]:
+        """The threads of workers."""
+        return [one for one in threading.enumerate() if "disque-worker" in one.name]
+
     def names(self) -> list[str]:
-        """The threads of the workers that run."""
-        return sorted(one.name for one in threading.enumerate() if "disque-worker" in one.name)
+        """Their names."""
+        return sorted(one.name for one in self.running())
 
     def test_started(self) -> None:
         """There are as many threads as there are slots at a time, up to the limit; they end when
@@ -214,13 +249,11 @@ class ThreadTests(SynchronousTestCase):
         released = threading.Event()
         for _ in range(3):
             self.threads.put(Slot(self.run_of(lambda: released.wait(10))))
-        running = [one for one in threading.enumerate() if "disque-worker" in one.name]
         self.assertEqual(["disque-worker-1", "disque-worker-2"], self.names())
         released.set()
         self.finish(6)
         self.threads.stop()
-        for one in running:
-            one.join(10)
+        self.end()
         self.assertEqual([], self.names())
         self.threads.put(Slot(self.run_of(lambda: None)))
         self.finish(7)

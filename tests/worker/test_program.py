@@ -1,16 +1,18 @@
-"""A worker as a program: who handles signals."""
+"""A worker as a program: who handles signals, and how it ends."""
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.worker import Queue
+from disque_tx.worker import Queue, Worker
 from disque_tx.worker.program import _on_signals, _run
-from tests.worker.memory import InlinePool, MemoryClient
+from tests.worker.memory import HangingPool, InlinePool, MemoryClient
 
 
 class _Reactor(Clock):
@@ -18,11 +20,25 @@ class _Reactor(Clock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[Any] = []
+        self.running: list[Any] = []
+        self.workers: list[Worker] = []
 
     def callWhenRunning(self, function: Any, *arguments: Any) -> None:
         """Note this."""
-        self.calls.append(function)
+        self.running.append(function)
+        self.workers += [one for one in arguments if isinstance(one, Worker)]
+
+
+class _Client(MemoryClient):
+    """Notes how often it was closed, and when."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.closed_s: list[float] = []
+
+    async def close(self) -> None:
+        """Note this."""
+        self.closed_s.append(self.clock.seconds())
 
 
 class SignalTests(SynchronousTestCase):
@@ -38,7 +54,66 @@ class SignalTests(SynchronousTestCase):
             running = Deferred.fromCoroutine(
                 _run(reactor, client, queue, {"pool": InlinePool}, signals)
             )
-            handlers = [call for call in reactor.calls if call is _on_signals]
+            handlers = [call for call in reactor.running if call is _on_signals]
             running.cancel()
             self.failureResultOf(running, CancelledError)
             self.assertEqual(expected, handlers)
+
+
+class EndTests(SynchronousTestCase):
+    """What a supervisor learns from the exit status, and what nodes see of the end."""
+
+    def setUp(self) -> None:
+        self.reactor = _Reactor()
+        self.client = _Client(self.reactor)
+
+    def running(self, handlers: Any, **words: Any) -> Deferred[None]:
+        """A program with this worker."""
+        client: Any = self.client
+        return Deferred.fromCoroutine(_run(self.reactor, client, handlers, words, True))
+
+    def pass_s(self, seconds: float) -> None:
+        """Advance the clock."""
+        self.reactor.pump([0.1] * round(seconds * 10))
+
+    def test_drained(self) -> None:
+        """The connections are closed when the jobs of the worker are done, not while one runs, and
+        the program has succeeded."""
+        pools: list[InlinePool] = []
+
+        def pool(report: Any) -> InlinePool:
+            pools.append(HangingPool(report))
+            return pools[-1]
+
+        job_id = self.client.put("a")
+        running = self.running({"a": lambda job: None}, pool=pool)
+        self.pass_s(1)
+        (worker,) = self.reactor.workers
+        worker.stopService()
+        self.pass_s(2)
+        self.assertNoResult(running)
+        self.assertEqual([], self.client.closed_s)
+        pools[0].release()
+        self.pass_s(1)
+        self.assertIsNone(self.successResultOf(running))
+        self.assertEqual(("acked", 1), (self.client.state(job_id), len(self.client.closed_s)))
+        self.assertEqual([], self.reactor.getDelayedCalls())
+
+    def test_lost(self) -> None:
+        """A worker that has no slot left ends with a status of its own, so that it is started
+        again."""
+        self.client.put("a")
+        words = {"pool": HangingPool, "concurrency": 1, "time_limit_s": 1}
+        running = self.running({"a": lambda job: None}, **words)
+        self.pass_s(2)
+        self.assertEqual(70, self.failureResultOf(running, SystemExit).value.code)
+
+    def test_refused(self) -> None:
+        """Handlers that make no sense end the program with the status of a wrong command line, and
+        one line that says why; no node was asked for anything."""
+        said = io.StringIO()
+        self.patch(sys, "stderr", said)
+        running = self.running({"a": lambda job: None}, concurrency=0)
+        self.assertEqual(2, self.failureResultOf(running, SystemExit).value.code)
+        self.assertEqual("Error: A worker needs at least one slot.\n", said.getvalue())
+        self.assertEqual([], self.client.calls)

@@ -514,6 +514,26 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual(["acked", "queued", "queued"], states)
         self.assertEqual([], self.clock.getDelayedCalls())
 
+    def test_fetched_ahead(self) -> None:
+        """Jobs that were fetched ahead and have not begun are there for other workers at once,
+        though a handler runs on; each is given back once."""
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=1)
+        worker._runner.mean_s = 0.001
+        running = self.client.put("a")
+        self.pass_s(0.1)
+        ahead = [self.client.put("a") for _ in range(3)]
+        self.pass_s(0.1)
+        states = [self.client.state(job_id) for job_id in (running, *ahead)]
+        self.assertEqual(["active"] * 4, states)
+        stopped = worker.stopService()
+        self.pass_s(0.1)
+        self.assertEqual(ahead, [job.id for job in self.client.queued("a")])
+        self.assertEqual([1] * 3, [job.nacks for job in self.client.queued("a")])
+        self.pools[0].release()
+        self.pass_s(1)
+        self.successResultOf(stopped)
+        self.assertEqual("acked", self.client.state(running))
+
     def test_backoffs_end(self) -> None:
         """A job in its backoff is returned at once when the worker stops."""
         self.client.put("a", b"1")

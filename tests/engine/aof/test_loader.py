@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -180,6 +181,30 @@ class CaseTests(SynchronousTestCase):
         self.assertEqual(whole[:3640], files.content(PATH))
         self.assertEqual(whole[3640:3693], files.content(PATH + ".cut-3640"))
 
+    def test_cut_is_not_durable(self) -> None:
+        """As long as the cut may come undone nobody is told that the file was cut, and the start
+        fails; the tail is there already."""
+
+        class Failing(MemoryFiles):
+            """A disk that fails after the first sync of a folder."""
+
+            def sync_folder(self, path: str) -> None:
+                super().sync_folder(path)
+                self.sync_error = errno.EIO
+
+        whole = vector("aof/node0.aof")
+        files = Failing()
+        files.put(PATH, whole[:3693])
+        bench = Bench(files, settings())
+        error = self.failureResultOf(bench.start(), ConfigError).value
+        self.assertEqual(
+            f"The append only file {PATH} can't be read or repaired: Input/output error. Check the"
+            " disk.",
+            str(error),
+        )
+        self.assertEqual([], [line for line in bench.log.lines if "cut" in line])
+        self.assertEqual(whole[3640:3693], files.content(PATH + ".cut-3640"))
+
     def test_no_cut_without_permission(self) -> None:
         """With ``aof-load-truncated no`` the file is not changed, and the error says how to
         truncate it."""
@@ -298,6 +323,25 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(20, len(bench.node.jobs))
         self.assertEqual("on", bench.field("aof_state"))
         self.assertEqual([], bench.clock.getDelayedCalls())
+
+    def test_eta(self) -> None:
+        """INFO says how long a load will still take, by what is loaded and what is left."""
+        source = loaded(b"")
+        files = MemoryFiles()
+        source.begin()
+        jobs = [source.node.jobs.get(source.add()) for _ in range(4)]
+        records = [load_record(job) for job in jobs if job is not None]
+        files.put(PATH, b"".join(records))
+        clock = SteppingTime(10)
+        bench = Bench(files, settings(), clock)
+        bench.aof.load()
+        began_s = clock.now_s
+        for left, loaded_now in ((3, 1), (2, 2), (1, 3)):
+            while int(bench.field("loading_loaded_bytes")) < loaded_now * len(records[0]):
+                bench.clock.turn()
+            seconds = int(bench.field("loading_eta_seconds"))
+            self.assertEqual(int((clock.now_s - began_s) * left / loaded_now), seconds)
+        bench.settle()
 
     def test_empty(self) -> None:
         """INFO has all fields of a load, also of a log without records, and takes a second for it

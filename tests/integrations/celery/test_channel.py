@@ -13,6 +13,7 @@ from disque_tx.client.blocking import Disque, TakenJob
 from disque_tx.integrations.celery.channel import DisqueChannel
 from disque_tx.integrations.celery.fetcher import MessageFetcher
 from disque_tx.integrations.celery.messages import encoded
+from disque_tx.worker import Letter
 from tests.client.scripted import HANG_UP
 from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
 
@@ -27,6 +28,10 @@ _MESSAGE = {
         "body_encoding": "base64",
     },
 }
+
+
+def _counts(letter: Letter) -> tuple[int, int]:
+    return letter.nacks, letter.additional_deliveries
 
 
 class Loop:
@@ -166,6 +171,24 @@ class ChannelTests(FrameworkCase):
         self.assertEqual(0, self.channel.deliver())
         self.assertEqual([["ADDJOB", "dead:q"], ["ACKJOB", JOB_ID]], [w[:2] for w in self.asked()])
         self.assertFalse(self.held.holds(JOB_ID))
+
+    def test_dead_letter(self) -> None:
+        """Who looks at the dead letter finds the job as it was, and why it is there; so does who
+        reads the log. It is kept for a month."""
+        self.deliver(b"\xff")
+        with self.assertLogs("disque_tx.integrations.celery.broker", "ERROR") as logged:
+            self.assertIsNone(self.channel.basic_get("q"))
+        (words,) = [words for words in self.scripted.requests if words[0] == b"ADDJOB"]
+        letter = Letter.decoded(words[2])
+        self.assertEqual(("q", JOB_ID, b"\xff"), (letter.queue, letter.id, letter.body))
+        self.assertEqual(("celery", "", 1, 2), (letter.worker, letter.traceback, *_counts(letter)))
+        self.assertEqual(
+            [f"Job {JOB_ID} of queue 'q' became a dead letter: {letter.reason}"],
+            [record.getMessage() for record in logged.records],
+        )
+        options = dict(zip(words[4::2], words[5::2], strict=False))
+        self.assertEqual((b"60", b"2592000"), (options[b"RETRY"], options[b"TTL"]))
+        self.assertEqual({}, self.channel._taken)
 
     def test_damaged_and_away(self) -> None:
         """One of which no dead letter can be made is not acknowledged."""

@@ -126,3 +126,48 @@ class OptionTests(SynchronousTestCase):
             self.assertRaises(
                 BadBrokerOption, broker_options, "disque://a", {"priority_steps": steps}
             )
+
+    def test_limits(self) -> None:
+        """The ends of the ranges can be used, what lies beyond is refused, with the range."""
+        for name, field, most in (
+            ("retry", "retry_s", 4_294_967_295),
+            ("ttl", "ttl_s", 4_294_967_295),
+            ("replicate", "replicate", 65_535),
+            ("prefetch", "prefetch", 10_000),
+        ):
+            for value in (1, most):
+                found = broker_options("disque://a", {name: value})
+                self.assertEqual(value, getattr(found, field))
+            for value in (0, most + 1):
+                error = self.assertRaises(
+                    BadBrokerOption, broker_options, "disque://a", {name: value}
+                )
+                self.assertEqual(
+                    f"The option {name!r} of the transport is a whole number from 1 to {most}, not"
+                    f" {value}.",
+                    str(error),
+                )
+
+    def test_steps(self) -> None:
+        """Priorities may be given in any order, and twice; the queue of priority 0 is there
+        always."""
+        found = broker_options("disque://a", {"priority_steps": ["9", 0, 3, 3]})
+        self.assertEqual((0, 3, 9), found.priorities)
+        error = self.assertRaises(
+            BadBrokerOption, broker_options, "disque://a", {"priority_steps": [1]}
+        )
+        self.assertEqual(
+            "The option 'priority_steps' of the transport is a list of numbers from 0 to 9 that has"
+            " 0, not [1].",
+            str(error),
+        )
+
+    def test_unknown(self) -> None:
+        """Who misspells an option reads which ones there are; those of kombu are no mistakes."""
+        error = self.assertRaises(BadBrokerOption, broker_options, "disque://a", {"retries": 1})
+        self.assertEqual(
+            "The transport has no option 'retries'. It has retry, ttl, replicate, prefetch,"
+            " queue_name_prefix, priority_steps.",
+            str(error),
+        )
+        self.assertEqual(60, broker_options("disque://a", {"polling_interval": 1}).retry_s)

@@ -23,6 +23,19 @@ class PriorityTests(SynchronousTestCase):
         self.assertEqual(10, len(set(places)))
         self.assertEqual("django:default", options.queue("default", 0))
 
+    def test_steps(self) -> None:
+        """Twenty priorities share a queue, above and below the default, and those that Django does
+        not know share the last one."""
+        options = backend_options({"prefix": "p:"})
+        for priority, step in (
+            *((1, 5), (20, 5), (21, 6), (80, 8), (81, 9), (100, 9), (101, 9), (1_000, 9)),
+            *((-1, 3), (-20, 3), (-21, 2), (-60, 1), (-61, 0), (-100, 0), (-1_000, 0)),
+        ):
+            self.assertEqual(f"p:q\x06{step}", options.queue("q", priority), priority)
+        steps = [9, 8, 7, 6, 5, None, 3, 2, 1, 0]
+        names = ["p:q" if step is None else f"p:q\x06{step}" for step in steps]
+        self.assertEqual(names, options.queues("q"))
+
 
 class OptionTests(SynchronousTestCase):
     """What is wrong is named when the program starts."""
@@ -48,3 +61,24 @@ class OptionTests(SynchronousTestCase):
             error = self.assertRaises(ValueError, backend_options, {name: value})
             self.assertIn(name, str(error))
         self.assertRaises(BadAddress, backend_options, {"nodes": "host:0"})
+
+    def test_limits(self) -> None:
+        """The ends of the ranges can be used, what lies beyond is refused, and one node may be
+        given as text."""
+        for name, least, most in (("retries", 0, 10_000), ("result_ttl_s", 1, 4_294_967_295)):
+            for value in (least, most):
+                self.assertEqual(value, getattr(backend_options({name: value}), name))
+            for value in (least - 1, most + 1):
+                error = self.assertRaises(ValueError, backend_options, {name: value})
+                said = f"{name} is a whole number from {least} to {most}, not {value}."
+                self.assertEqual(said, str(error))
+        self.assertEqual(("a:1",), backend_options({"nodes": "a:1"}).nodes)
+
+    def test_unknown(self) -> None:
+        """Who misspells an option reads which ones there are."""
+        error = self.assertRaises(ValueError, backend_options, {"retry": 1})
+        self.assertEqual(
+            "There is no option 'retry'; there are enqueue_on_commit, nodes, password, prefix,"
+            " replicate, result_ttl_s, retries, retry_s, tls, ttl_s.",
+            str(error),
+        )
