@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import (
@@ -65,6 +67,21 @@ class ConnectionTests(SynchronousTestCase):
         """A local server can be reached through its Unix socket."""
         connection, _ = self.open(b":1\r\n", path=self.mktemp())
         self.assertEqual(1, connection.call([b"QLEN", b"q"]))
+
+    def test_silent_socket(self) -> None:
+        """A local server that takes no more connections is reported after the timeout, as one in
+        the network is: the program does not hang."""
+        path = self.mktemp()
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(path)
+        listener.listen(0)
+        waiting = socket.socket(socket.AF_UNIX)
+        self.addCleanup(waiting.close)
+        waiting.connect(path)
+        address = ServerAddress("", 0, path, timeout_s=0.01)
+        error = self.assertRaises(ServerUnreachable, ServerConnection, address)
+        self.assertTrue(str(error).startswith(f"Could not connect to Disque at {path}: "), error)
 
     def test_password(self) -> None:
         """The password is sent first."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from disque_tx.commands.base.context import Server
 from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
 from disque_tx.core.base.client import Client
 from disque_tx.engine.turns import Clients, CommittedLog, OutgoingLinks, Turns
 from disque_tx.errors import LocalError
+from disque_tx.messages.demands import DemandEntry, DemandMessage
 from disque_tx.messages.events import EventSink
 from tests.commands.desk import NOW_MS, UNIX_S, DeskCase
+from tests.core.peerbench import B, PeerCase
 
 
 class Steps:
@@ -237,3 +241,34 @@ class Due:
 
     def run_due(self) -> None:
         """Nothing is done then."""
+
+
+class PeersTests(PeerCase):
+    """A turn of a node that has others beside it."""
+
+    def test_given(self) -> None:
+        """A job that another node wants is given to it when the turn ends in which it was added,
+        not in the middle, where a client of this node may still take it."""
+        steps = Steps()
+        server = Server(self.node, MemoryControl({}), standard_registry())
+        turns = Turns(
+            server,
+            Dispatcher(server, standard_registry(), lambda: 0),
+            Replies(steps),
+            steady_ms=lambda: self.now_ms,
+            wall_us=lambda: self.wall_us,
+            fatal=self.fail,
+            report=lambda what, error: self.fail(what),
+        )
+        turns.begin()
+        self.receive(B, DemandMessage([DemandEntry([b"+mail:*"], 9, 9, 0)]))
+        turns.end()
+        self.clear_sent()
+        turns.begin()
+        self.add(b"mail:a", replicate=1)
+        self.add(b"mail:b", replicate=1)
+        self.assertEqual(1, len(self.get(b"mail:b")))
+        self.assertEqual([], self.sent_names(B))
+        turns.end()
+        given = self.sent_jobs(B)
+        self.assertEqual([b"mail:a"], [job.queue for job in given.jobs])

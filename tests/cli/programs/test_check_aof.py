@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -17,7 +18,7 @@ from disque_tx.engine.ownership import claim
 from disque_tx.messages.keys import HELD
 from disque_tx.messages.records import KeyEntry
 from disque_tx.services.machine.files import RealFiles
-from disque_tx.wire.files.aof import LogEncoder
+from disque_tx.wire.files.aof import LogEncoder, count_record
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "aof"
@@ -37,6 +38,10 @@ def edited(edit: dict[str, str | int]) -> bytes:
 
 
 _USAGE = "Usage: disque-check-aof [--fix [--force] | --original] <file.aof> | --version"
+
+
+def _full(_fd: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class CheckAofTests(SynchronousTestCase):
@@ -75,7 +80,16 @@ class CheckAofTests(SynchronousTestCase):
         encoder.count_job(b"D-" + b"0" * 38, 1, 2)
         keys = encoder.take()
         done = self.check(keys + NODE0 + keys, "--original")
-        self.assertIn(b"which originals refuse: 8\n", done.stdout)
+        size = len(keys + NODE0 + keys)
+        self.assertEqual(
+            [
+                f"AOF analyzed: size={size}, ok_up_to={size}, diff=0",
+                "Records of keys, notes and counters, which originals refuse: 8",
+                "A copy without these records is in x.aof.original: its jobs are the same, without"
+                " their keys, notes and latest counters",
+            ],
+            done.stdout.decode().splitlines(),
+        )
         self.assertEqual(0, done.returncode)
         self.assertEqual(NODE0, (self.directory / "x.aof.original").read_bytes())
         self.assertEqual(keys + NODE0 + keys, self.file.read_bytes())
@@ -228,6 +242,45 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(damaged, self.file.read_bytes())
         self.assertEqual(["x.aof"], self.names())
 
+    def test_refusal(self) -> None:
+        """Who is refused reads how much would be lost, that nothing was changed, and what to do
+        instead."""
+        result = self.check(NODE0[:163] + b"garbage" + NODE0[163:], "--fix", answer=b"y\n")
+        self.assertEqual(
+            [
+                "Refused: the damage at offset 163 (0xa3) is in the middle of the file, for a"
+                " complete record follows at offset 170.",
+                "Cutting there would drop 3547 bytes with jobs in them; nothing was changed.",
+                "Take this node's jobs from a backup or from its replicas, or cut nevertheless with"
+                " --fix --force.",
+            ],
+            result.stdout.decode().splitlines()[2:],
+        )
+
+    def test_no_room(self) -> None:
+        """Where what is cut off cannot be kept, nothing is cut, and no half of a file is left."""
+        self.patch(os, "fsync", _full)
+        result = self.check(NODE0[:TORN], "--fix", answer=b"y\n")
+        said = b"Failed to truncate AOF: [Errno 28] No space left on device\n"
+        self.assertTrue(result.stdout.endswith(said), result.stdout)
+        self.assertEqual(1, result.returncode)
+        self.assertEqual(NODE0[:TORN], self.file.read_bytes())
+        self.assertEqual(["x.aof"], self.names())
+
+    def test_no_room_for_a_copy(self) -> None:
+        """Nor is there half of a copy for an original."""
+        self.patch(os, "fsync", _full)
+        data = NODE0 + count_record(b"D-" + b"0" * 38, 1, 2)
+        result = self.check(data, "--original")
+        said = b"Failed to write x.aof.original: [Errno 28] No space left on device\n"
+        self.assertTrue(result.stdout.endswith(said), result.stdout)
+        self.assertEqual((1, ["x.aof"]), (result.returncode, self.names()))
+
+    def test_empty(self) -> None:
+        """An empty file is no log: it may be that of a node that lost everything."""
+        result = self.check(b"")
+        self.assertEqual((1, b"Empty file: x.aof\n"), (result.returncode, result.stdout))
+
     def test_damaged_job_in_the_middle(self) -> None:
         """The same for an inconsistent job."""
         damaged = b"*2\r\n$7\r\nLOADJOB\r\n$5\r\nhello\r\n" + NODE0
@@ -286,8 +339,7 @@ class ProgressBarTests(SynchronousTestCase):
     def test_on_a_terminal(self) -> None:
         """A user sees how much is done, and the bar is removed at the end."""
         shown = self.draw(terminal=True)
-        self.assertIn("[" + "#" * 20 + "-" * 20 + "]  50 %", shown)
-        self.assertTrue(shown.endswith("\r\x1b[K"))
+        self.assertEqual("\r[" + "#" * 20 + "-" * 20 + "]  50 %\r\x1b[K", shown)
 
     def test_without_a_terminal(self) -> None:
         """Without a terminal, for example in a log, there is no bar."""

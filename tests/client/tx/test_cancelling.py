@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 
-from tests.client.blocking.test_session import ADDED, PONG
+from tests.client.blocking.test_session import ADDED, LEAVING, PONG
 from tests.client.scripted import JOB_ID, NO_ANSWER, array, job
 from tests.client.tx.network import MemoryNode, NetworkTestCase, Wire
 
@@ -147,6 +147,21 @@ class CancellingTests(NetworkTestCase):
         nodes[0].die()
         self.network.settle()
         self.assertEqual([], nodes[1].requests)
+
+    def test_refused_later(self) -> None:
+        """A cancelled request whose node leaves or loads is not sent to another one: an ADDJOB that
+        nobody wants any more would add a job there. The node stays in use for others until one of
+        theirs is refused."""
+        for reply in (LEAVING, b"-LOADING soon\r\n", b"-ERR no\r\n"):
+            nodes = self.cluster(2, ADDJOB=NO_ANSWER)
+            client = self.client(nodes[0])
+            added = client.add_job("q", "b")
+            self.network.settle()
+            self.cancelled(added)
+            nodes[0].wires[-1].send(reply)
+            self.pass_s(10)
+            self.assertEqual((["ADDJOB"], []), (nodes[0].commands(), nodes[1].requests))
+            self.assertEqual([], self.flushLoggedErrors())
 
     def test_iteration(self) -> None:
         """A coroutine that iterates over a queue can be cancelled while it waits."""

@@ -205,6 +205,21 @@ class CaseTests(SynchronousTestCase):
         self.assertEqual([], [line for line in bench.log.lines if "cut" in line])
         self.assertEqual(whole[3640:3693], files.content(PATH + ".cut-3640"))
 
+    def test_tail_cannot_be_kept(self) -> None:
+        """While there is no room for the tail the log stays as it is, however often the node is
+        started: what an operator could still read in it is not lost."""
+        whole = vector("aof/node0.aof")[:3693]
+        files = MemoryFiles()
+        files.put(PATH, whole)
+        for _ in range(2):
+            files.room_bytes = 10
+            self.failureResultOf(Bench(files, settings()).start(), ConfigError)
+            self.assertEqual(whole, files.content(PATH))
+            self.assertEqual(0, files.open_files)
+        files.room_bytes = -1
+        self.successResultOf(Bench(files, settings()).start())
+        self.assertEqual(whole[3640:], files.content(PATH + ".cut-3640"))
+
     def test_no_cut_without_permission(self) -> None:
         """With ``aof-load-truncated no`` the file is not changed, and the error says how to
         truncate it."""
@@ -269,6 +284,21 @@ class StartTests(SynchronousTestCase):
         self.successResultOf(bench.start())
         files.crash()
         self.assertEqual([PATH], files.paths())
+
+    def test_name_is_not_durable(self) -> None:
+        """A new log whose name may be lost by a crash is not used: the start fails, says why, and
+        holds nothing of it."""
+        files = MemoryFiles()
+        files.sync_error = errno.EIO
+        error = self.failureResultOf(Bench(files, settings()).start(), ConfigError).value
+        self.assertEqual(
+            f"Can't open the append only file {PATH}: Input/output error. Check 'dir' and"
+            " 'appendfilename'; 'aof-enqueue-jobs-once yes' needs a file to load.",
+            str(error),
+        )
+        self.assertEqual(0, files.open_files)
+        files.sync_error = 0
+        self.successResultOf(Bench(files, settings()).start())
 
     def test_nothing_to_enqueue(self) -> None:
         """If jobs are to be enqueued from a file that is missing, the start fails, whether the log

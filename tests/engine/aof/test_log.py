@@ -205,6 +205,15 @@ class EverySecondTests(LogCase):
         self.assertEqual(bench.ids(), loaded(self.files.content(PATH)).ids())
         self.assertEqual([], bench.died)
 
+    def test_only_torn_ends_are_cut(self) -> None:
+        """A log that was never torn is only appended to: a disk that cannot cut files off is good
+        enough for it."""
+        self.files.truncate_error = errno.EIO
+        for _ in range(3):
+            self.bench.turn(self.bench.add)
+            self.assertEqual("", self.bench.aof.write_error)
+        self.assertEqual(self.bench.ids(), loaded(self.files.content(PATH)).ids())
+
     def test_torn_end_is_cut_later(self) -> None:
         """If even the truncation fails, nothing is written after the torn record until it
         succeeds."""

@@ -67,6 +67,21 @@ class RestartTests(BeanstalkCase):
         self.pass_s(4)
         self.assertEqual(b"RESERVED 2 1\r\nb\r\n", client.send(b"reserve\r\n"))
 
+    def test_short_delay(self) -> None:
+        """Any delay of a release is kept, however short, and with the number of seconds that the
+        client named; one without a delay is ready."""
+        for body in (b"a", b"b"):
+            self.before.put(body)
+        self.before.send(b"reserve\r\nrelease 1 1 1\r\nreserve\r\nrelease 2 1 0\r\n")
+        client = self.restart()
+        self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek-delayed\r\n"))
+        self.assertEqual(b"FOUND 2 1\r\nb\r\n", client.send(b"peek-ready\r\n"))
+        found = [self.stat(name, b"stats-job 1") for name in (b"state", b"delay", b"time-left")]
+        self.assertEqual([b"delayed", b"1", b"1"], found)
+        self.assertEqual(b"0", self.stat(b"delay", b"stats-job 2"))
+        self.pass_s(1.2)
+        self.assertEqual(b"ready", self.stat(b"state", b"stats-job 1"))
+
     def test_taken_by_number(self) -> None:
         """A delayed or buried job that a client took by its number is not lost with a restart, and
         is no more buried; it counts as no additional delivery."""

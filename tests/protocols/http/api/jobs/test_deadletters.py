@@ -8,6 +8,7 @@ from urllib.parse import quote
 import attrs
 
 from disque_tx.protocols.http.api.jobs import deadletters
+from disque_tx.protocols.http.api.jobs.letters import LETTER_BYTES_MAX
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 
@@ -60,6 +61,20 @@ class GroupTests(SlicedCase):
         self.patch(deadletters, "LETTERS_MAX", 50)
         answer = self.groups()
         self.assertEqual((131, 50, True), (answer["total"], answer["read"], answer["truncated"]))
+
+    def test_long(self) -> None:
+        """A letter may have half a mebibyte, and is listed by its reason then; a longer one is
+        listed all the same, and says why its own reason is not shown."""
+        for more in (0, 1):
+            reason = f"long {more} "
+            size = LETTER_BYTES_MAX + more - len(letter(reason))
+            body = letter(reason + "x" * size)
+            self.assertEqual(LETTER_BYTES_MAX + more, len(body))
+            self.add(body)
+        shown = {group["reason"]: group["count"] for group in self.groups()["reasons"]}
+        self.assertEqual(1, shown["long 0 " + "x" * 193])
+        self.assertEqual(1, shown[f"The letter has more than {LETTER_BYTES_MAX} bytes."])
+        self.assertNotIn("long 1 " + "x" * 193, shown)
 
 
 class PolicyTests(SlicedCase):

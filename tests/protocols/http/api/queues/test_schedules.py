@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.protocols.http.httpbench import Answer, HttpCase
+from tests.protocols.http.httpbench import Answer, HttpCase, parsed, request, whole
 
 _NIGHTLY = "/api/v1/schedules/nightly"
 _NEW: dict[str, Any] = {"cron": "0 3 * * *", "queue": "reports", "body": "make"}
@@ -95,6 +95,20 @@ class ScheduleTests(HttpCase):
             self.http("PUT", f"/api/v1/schedules/s{number}", _NEW)
         page = self.http("GET", "/api/v1/schedules?limit=2&offset=3").json
         self.assertEqual((5, ["s3", "s4"]), (page["total"], [s["name"] for s in page["schedules"]]))
+
+    def test_deleted_meanwhile(self) -> None:
+        """A schedule that is deleted while a long list is made is left out, and no other one."""
+        names = [f"s{number:03d}" for number in range(40)]
+        for name in names:
+            words = (b"SCHEDULE", b"SET", name.encode(), b"EVERY", b"60", b"QUEUE", b"q", b"x")
+            self.call(*words)
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", "/api/v1/schedules?limit=1000"))
+        self.assertFalse(whole(transport.value()))
+        self.call(b"SCHEDULE", b"DEL", b"s030")
+        self.let_answer(transport, complete=True)
+        listed = parsed(transport.value())[0].json["schedules"]
+        self.assertEqual([n for n in names if n != "s030"], [one["name"] for one in listed])
 
     def test_readers(self) -> None:
         """Whoever has the read-only password can look at schedules."""
