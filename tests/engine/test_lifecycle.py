@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.values import Error
 from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
 from disque_tx.core.jobs.addrequest import AddRequest
@@ -21,16 +22,19 @@ from tests.engine.aof.bench import Lines
 
 class _Steps:
     """A process and a log without files: ``taken`` are the steps so far. ``errors``: those that
-    fail, by step. ``pieces``: how often there are more queued jobs."""
+    fail, by step. ``pieces``: how often there are more queued jobs. ``look``: called with each
+    step."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []
         self.errors: dict[str, OSError] = {}
         self.pieces = 0
         self.queued = self
+        self.look: Callable[[str], object] = bool
 
     def _take(self, step: str) -> None:
         self.taken.append(step)
+        self.look(step)
         if step in self.errors:
             raise self.errors[step]
 
@@ -145,6 +149,23 @@ class LifecycleTests(NodeCase):
         self.start()
         steps = ["accept no more", "sync the log", "save what is queued", "save nodes"]
         self.assertEqual((True, steps), self.stop())
+
+    def test_clients(self) -> None:
+        """A client that waits for a job is told at the stop why it gets none, and its connection is
+        closed after that, before the log is written for the last time."""
+        self.start()
+        waiting = self.wait(b"q")
+        done: list[tuple[list[object], bool]] = []
+
+        def look(step: str) -> None:
+            if step == "sync the log":
+                done.append(([*self.replies(waiting)], waiting.closing))
+
+        self.steps.look = look
+        self.stop()
+        error = Error(b"LEAVING This node is shutting down, please connect to a different one")
+        self.assertEqual([([error], True)], done)
+        self.assertFalse(self.client.closing)
 
     def test_log_not_written(self) -> None:
         """Beside a log that lacks records no list of queued jobs is written: it would queue jobs

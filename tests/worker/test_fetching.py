@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -9,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.base.errors import BadHandlers
-from disque_tx.worker.fetching import Fair, Order, Priority, fetch, order_of
+from disque_tx.worker.fetching import Fair, Fetcher, Order, Priority, fetch, order_of
 from disque_tx.worker.remote.commands import control_queue
 from disque_tx.worker.tasks.routes import RouteTable, routes_of
 from tests.worker.memory import MemoryClient, lost
@@ -208,3 +209,56 @@ class WeightTests(SynchronousTestCase):
         order.refused()
         asked = [bool(order.shared()) for _ in range(1_000)]
         self.assertEqual([False] * 999 + [True], asked)
+
+
+class FetcherTests(SynchronousTestCase):
+    """One request at a time."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.client = MemoryClient(self.clock)
+        self.room = 1
+        self.got: list[str] = []
+        self.fetcher = Fetcher(
+            self.client, Priority(["a"]), self.clock, Random(1), lambda: self.room, self.arrived
+        )
+
+    def arrived(self, jobs: list[Any]) -> None:
+        """Jobs were delivered, which take all the room."""
+        self.got += [job.id for job in jobs]
+        self.room = 0
+
+    def test_no_room_any_more(self) -> None:
+        """A worker whose last slot was taken meanwhile asks for nothing; it asks again when there
+        is room."""
+        job_id = self.client.put("a")
+        self.fetcher.fetch_more()
+        self.room = 0
+        self.clock.advance(0)
+        self.assertEqual([], self.client.calls)
+        self.room = 1
+        self.fetcher.fetch_more()
+        self.fetcher.fetch_more()
+        self.clock.advance(0)
+        self.assertEqual(([job_id], 1), (self.got, len(self.client.times("GETJOB"))))
+
+    def test_stopped(self) -> None:
+        """A request that has not left yet does not leave any more; one that waits is taken back,
+        and the next one can be made."""
+        self.fetcher.fetch_more()
+        self.fetcher.stop()
+        self.clock.advance(1)
+        self.assertEqual([], self.client.calls)
+        self.fetcher.fetch_more()
+        self.clock.advance(0)
+        self.assertEqual(1, len(self.client.waiting))
+        self.room = 0
+        self.fetcher.stop()
+        self.assertEqual(0, len(self.client.waiting))
+        self.client.put("a")
+        self.clock.advance(1)
+        self.assertEqual([], self.got)
+        self.room = 1
+        self.fetcher.fetch_more()
+        self.clock.advance(0)
+        self.assertEqual(1, len(self.got))

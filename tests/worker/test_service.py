@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
+from twisted.logger import formatEvent
 
 from disque_tx.client import Refused, TooLate
 from disque_tx.client.leases import renewal_s
@@ -25,7 +26,7 @@ from disque_tx.worker import (
     current_job,
 )
 from disque_tx.worker.tasks.routes import routes_of
-from tests.logged import warnings
+from tests.logged import observe, warnings
 from tests.worker.memory import NODE, HangingPool, WorkerTestCase, lost
 
 
@@ -484,6 +485,39 @@ class HangingTests(WorkerTestCase):
         self.pass_s(5)
         self.failureResultOf(stopped, AllSlotsLost)
         self.assertEqual(1, len(self.client.queued("a")))
+        self.stop(worker)
+
+    def test_all_lost_is_logged(self) -> None:
+        """An operator reads why the worker does nothing any more, and what to do about it."""
+        said: list[str] = []
+        observe(self, lambda event: said.append(formatEvent(event)))
+        self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=1, time_limit_s=3)
+        self.pass_s(5)
+        self.assertIn(
+            "All 1 slots of worker w are held by handlers that passed their time limit and cannot"
+            " be stopped. Restart the process, and find out what hangs; a handler with process=True"
+            " can be stopped.",
+            said,
+        )
+        self.stop(worker)
+
+    def test_who_blocks(self) -> None:
+        """Only coroutines can block the reactor: no function in a thread is blamed for that, and no
+        coroutine that has ended."""
+        release: Deferred[None] = Deferred()
+
+        async def slow(job: Context) -> None:
+            await release
+
+        for queue in "ab":
+            self.client.put(queue)
+        worker = self.worker({"a": slow, "b": self.note}, HangingPool)
+        self.assertEqual(["slow"], [one.name.split(".")[-1] for one in worker._runner.coroutines()])
+        release.callback(None)
+        self.pass_s(0.1)
+        self.assertEqual([], worker._runner.coroutines())
+        self.pools[0].release()
         self.stop(worker)
 
 

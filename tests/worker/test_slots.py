@@ -67,6 +67,22 @@ class SlotTests(WorkerTestCase):
         self.assertTrue(3 <= held <= 6, held)
         self.stop(worker)
 
+    def test_not_more_after_exhausted(self) -> None:
+        """So it is after jobs that were delivered too often."""
+        for _ in range(40):
+            self.client.put("a")
+        for stored in self.client.jobs.values():
+            stored.job = stored.job.__class__("a", stored.job.id, b"", 9, 0)
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=3, retries_max=0)
+        self.pass_s(60)
+        self.assertEqual(40, len(self.client.letters("a")))
+        for _ in range(30):
+            self.client.put("a")
+        self.pass_s(1)
+        held = 30 - len(self.client.queued("a"))
+        self.assertTrue(3 <= held <= 6, held)
+        self.stop(worker)
+
     def test_batches(self) -> None:
         """A batch takes a slot for each of its jobs, and frees them all."""
         sizes: list[int] = []

@@ -254,7 +254,12 @@ class CaseTests(SynchronousTestCase):
         files = MemoryFiles()
         files.put(PATH, content)
         error = self.failureResultOf(Bench(files, settings()).start(), ConfigError).value
-        self.assertIn("the record is incomplete, but others follow it", str(error))
+        self.assertEqual(
+            f"Bad file format: the append only file {PATH} is damaged at offset 0: the record is"
+            " incomplete, but others follow it. Make a copy of it, then run 'disque-check-aof --fix"
+            f" {PATH}' and start again.",
+            str(error),
+        )
         self.assertEqual(content, files.content(PATH))
 
     def test_arguments_are_counted(self) -> None:

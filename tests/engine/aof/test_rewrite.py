@@ -447,6 +447,21 @@ class NowTests(SynchronousTestCase):
         self.assertEqual([PATH], files.paths())
         self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
 
+    def test_dump_fails(self) -> None:
+        """Without a log, a dump that fails leaves no file, and no other node is kept off the name
+        after that; a dump that is there stays."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.turn(bench.add)
+        for there in ([], [PATH]):
+            files.room_bytes = 20
+            self.assertRaises(OSError, bench.aof.rewrite_now)
+            files.room_bytes = -1
+            self.assertEqual((there, 0), (files.paths(), files.open_files))
+            bench.aof.rewrite_now()
+            self.assertEqual(([PATH], 0), (files.paths(), files.open_files))
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
     def test_large(self) -> None:
         """Bodies of any size are written in pieces, and none is lost."""
         files = MemoryFiles()

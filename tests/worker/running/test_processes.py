@@ -142,6 +142,20 @@ class StartedTests(SynchronousTestCase):
         self.reactor.advance(0.2)
         self.assertEqual(["TERM", "KILL"], child.signals)
 
+    def test_stopped_in_time(self) -> None:
+        """One that ends by itself gets no other signal, though a child of it holds its pipes open:
+        its number may be that of another process by then."""
+        done, stop = self.function()
+        (child,) = self.reactor.children
+        stop()
+        child.protocol.processExited(Failure(ProcessDone(0)))
+        self.reactor.advance(1)
+        self.assertEqual([], self.reactor.getDelayedCalls())
+        child.protocol.processEnded(Failure(ProcessDone(0)))
+        self.reactor.advance(10)
+        self.failureResultOf(done, HandlerDied)
+        self.assertEqual(["TERM"], child.signals)
+
     def test_stopped_too_late(self) -> None:
         """One that has ended meanwhile needs no signal."""
         _, stop = self.function()

@@ -31,9 +31,15 @@ class WatchdogTests(SynchronousTestCase):
         self.reports: list[LogEvent] = []
         observe(self, self.note)
         handlers = [handler_of(self.computes), handler_of(self.other)]
-        self.dog = Watchdog(self.clock, lambda: handlers, lambda: self.now_s, lambda _: self.frame)
+        self.looked_at: list[int] = []
+        self.dog = Watchdog(self.clock, lambda: handlers, lambda: self.now_s, self.stack)
         self.dog.start(in_thread=False)
         self.addCleanup(self.dog.stop)
+
+    def stack(self, thread: int) -> FrameType | None:
+        """The stack of a thread."""
+        self.looked_at.append(thread)
+        return self.frame
 
     def note(self, event: LogEvent) -> None:
         """Record the reports of the watchdog."""
@@ -68,6 +74,7 @@ class WatchdogTests(SynchronousTestCase):
         self.assertNotIn("other", report["what"])
         self.assertEqual(2.5, report["s"])
         self.assertIn("self.check_at(2.5)", report["stack"])
+        self.assertEqual([threading.get_ident()], self.looked_at)
 
     def test_healthy(self) -> None:
         """A reactor that is busy but returns in time is not reported."""

@@ -27,6 +27,17 @@ class NodePoliciesTests(WorkerTestCase):
         self.assertEqual(1, len(self.client.letters("a")))  # without a limit by the nodes
         self.stop(worker)
 
+    def test_given_back_once(self) -> None:
+        """A job that went back to its node is none of this worker any more: it is not given back a
+        second time, when another worker has it."""
+        self.client.policies = {"a": {"retry-delay": "10"}}
+        self.client.put("a", b"why")
+        worker = self.worker({"a": boom}, retries_max=3)
+        self.pass_s(100)
+        self.assertEqual(3, len(self.client.times("NACK")))
+        self.assertEqual(3, self.client.letters("a")[0].nacks)
+        self.stop(worker)
+
     def test_letters_of_nodes(self) -> None:
         """With ``max-deliveries`` the worker writes no letters about jobs that failed too often:
         there would be two."""

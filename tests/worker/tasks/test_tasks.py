@@ -26,7 +26,9 @@ from disque_tx.worker import (
     UnknownTask,
     batch,
 )
+from disque_tx.worker.tasks.handlers import HandlerKind
 from disque_tx.worker.tasks.results import BrokenResult, decoded, encoded_failure, encoded_result
+from tests.worker.handlers import crash
 from tests.worker.memory import WorkerTestCase
 
 _VALUES = st.recursive(
@@ -228,6 +230,16 @@ class TaskTests(SynchronousTestCase):
         self.assertRaises(BadHandlers, self.queue.job(process=True), lambda: None)
         self.assertRaises(BadHandlers, self.queue.job, batch(2)(lambda jobs: None))
         self.assertRaises(BadHandlers, batch, 0)
+
+    def test_where_it_runs(self) -> None:
+        """A task runs in a thread, and in a process that imports it by its name where that is
+        wanted, with its own time limit."""
+        plain = self.queue.job(crash).handler
+        apart = self.queue.job(name="apart", process=True, time_limit_s=7)(crash).handler
+        self.assertEqual((HandlerKind.THREAD, None), (plain.kind, plain.time_limit_s))
+        self.assertEqual((HandlerKind.PROCESS, 7), (apart.kind, apart.time_limit_s))
+        self.assertIs(crash, apart.function)
+        self.assertEqual("tests.worker.handlers:crash", apart.target)
 
     def test_other_serializers(self) -> None:
         """Any exception of a custom serializer makes the body undecodable."""
