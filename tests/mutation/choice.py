@@ -124,7 +124,19 @@ def _imported(path: Path) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
             names.update(f"{node.module}.{one.name}" for one in node.names)
-    return frozenset(names)
+    return frozenset(names | {_exported()[name] for name in names if name in _exported()})
+
+
+@cache
+def _exported() -> dict[str, str]:
+    """Names that a package passes on, each with the module that it comes from."""
+    found: dict[str, str] = {}
+    for path in PACKAGE.rglob("__init__.py"):
+        package = _module(path, PACKAGE.parent)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {f"{package}.{one.asname or one.name}": node.module for one in node.names}
+    return found
 
 
 def _module(path: Path, root: Path) -> str:

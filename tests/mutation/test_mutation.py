@@ -163,6 +163,13 @@ class RunTests(SynchronousTestCase):
         ):
             self.assertIn(test, [one for lot in tests_for(PACKAGE / path) for one in lot])
 
+    def test_exported(self) -> None:
+        """So are tests that import a class from the package that passes it on: most tests of
+        workers do."""
+        every = [test for lot in tests_for(PACKAGE / "worker/running/running.py") for test in lot]
+        self.assertIn("tests.worker.test_service", every)
+        self.assertNotIn("tests.client.tx.test_session", every)
+
     def test_users_only(self) -> None:
         """Tests that have nothing to do with a module are not run on its mutants, of which each
         may take seconds only."""
