@@ -125,6 +125,8 @@ class CompletionTests(SynchronousTestCase):
         self.assertEqual(["REPLICATE", "RETRY"], completions("addjob q b 0 re"))
         self.assertEqual(["IN", "NONE"], [w for w in completions("pause q ") if "N" in w])
         self.assertEqual(["EVERY"], completions("schedule set nightly ev"))
+        self.assertEqual(["RETRY", "RETRY-DELAY"], completions("qpolicy set mail retr")[:2])
+        self.assertEqual([], completions("qpolicy set retr"))
 
     def test_help_topics(self) -> None:
         """After ``help``, commands and groups are completed."""

@@ -34,7 +34,8 @@ class TermsTests(SynchronousTestCase):
 
     def test_life(self) -> None:
         """A job may have a life of its own."""
-        self.assertEqual(3, JobTerms().options(ttl_s=2.1).ttl_s)
+        for ttl_s, whole_s in ((2.1, 3), (2, 2), (1, 1), (0.2, 1), (0, 1), (-5, 1)):
+            self.assertEqual(whole_s, JobTerms().options(ttl_s=ttl_s).ttl_s)
 
     def test_bad(self) -> None:
         """A number that is out of its range is named."""

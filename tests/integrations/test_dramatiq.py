@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from dramatiq import Consumer, Message, MessageProxy
@@ -9,6 +10,7 @@ from dramatiq.errors import ConnectionFailed, QueueJoinTimeout
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.errors import OutOfMemory
+from disque_tx.integrations import dramatiq
 from disque_tx.integrations.dramatiq import DisqueBackend, DisqueBroker
 from tests.cli.livenode import LiveNode
 from tests.client.scripted import HANG_UP
@@ -93,6 +95,30 @@ class ConsumerTests(FrameworkCase):
         self.assertEqual(["ADDJOB", _DEAD, "\\xff"], added[:3])
         self.assertEqual(["ACKJOB", JOB_ID], acknowledged)
         self.assert_free(consumer)
+
+    def test_damaged_is_logged(self) -> None:
+        """Who looks for a lost message finds in the log which job was none, and where it is."""
+        self.deliver(b"\xff")
+        consumer = self.broker.consume("default", prefetch=1, timeout=1)
+        with self.assertLogs(self.broker.logger, "ERROR") as logged:
+            self.assertIsNone(next(consumer))
+        (line,) = [record.getMessage() for record in logged.records]
+        begin = f"Job {JOB_ID} is no message, and was moved to the dead messages: "
+        self.assertTrue(line.startswith(begin), line)
+
+    def test_full(self) -> None:
+        """A consumer that holds all it may goes on as soon as one of its messages is done, and does
+        not wait for its next look."""
+        self.patch(dramatiq, "_ROOM_POLL_S", 60.0)
+        self.deliver(self.message.encode())
+        consumer = self.broker.consume("default", prefetch=1, timeout=60_000)
+        message = next(consumer)
+        assert message is not None
+        waiting = threading.Thread(target=next, args=(consumer,), daemon=True)
+        waiting.start()
+        consumer.ack(message)
+        waiting.join(20)
+        self.assertFalse(waiting.is_alive())
 
     def test_damaged_refused(self) -> None:
         """While it cannot be kept, it is not acknowledged, and comes back after its RETRY; it does

@@ -65,6 +65,21 @@ class DowngradeTests(VerbCase):
         self.assertIn("Use --check or --do.", errors)
         self.assertEqual(1, len(self.client.policy_list()))
 
+    def test_deleted(self) -> None:
+        """What is to be deleted is deleted, and it is said how much that was; what is left is
+        listed after that."""
+        self.lose(2, 1)
+        status, lines, errors = self.said("--do", "--yes")
+        self.assertEqual("Deleted: policies of 2 patterns, 1 schedules.\n", errors)
+        self.assertEqual(1, status)
+        self.assertEqual("2 keys of jobs: ADDJOB with UNIQUE is refused by originals", lines[0])
+        self.assertEqual(([], []), (self.call("QPOLICY", "LIST"), self.call("SCHEDULE", "LIST")))
+        self.lose(1, 0)
+        status, output, errors = self.disque("cluster", "downgrade", self.node.address, "--do")
+        self.assertEqual((2, ""), (status, output))
+        self.assertIn("--yes", errors)
+        self.assertEqual(1, len(self.client.policy_list()))
+
     def test_others(self) -> None:
         """An original loses nothing; keys in a log need a program, which is named; a node that
         cannot be asked might lose anything."""

@@ -12,7 +12,7 @@ from disque_tx.cli.formatting import Style
 from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.prompt.shell import Quit, Shell
 from tests.acceptance.daemon import free_port
-from tests.cli.double import CLOSE, ScriptedServer
+from tests.cli.double import CLOSE, Screen, ScriptedServer
 
 
 class ShellTests(SynchronousTestCase):
@@ -42,6 +42,13 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual("not connected> ", shell.prompt())
         shell.greet()
         self.assertEqual(f"127.0.0.1:{self.server.port}> ", shell.prompt())
+
+    def test_seen_at_once(self) -> None:
+        """What the shell says itself is seen at once, not with the next reply."""
+        shell = self.shell()
+        shell.session.out = screen = Screen()
+        shell.execute(b"help qlen")
+        self.assertIn(b"QLEN queue", screen.seen())
 
     def test_server_is_down(self) -> None:
         """Without a server the shell continues and prints why the command failed."""

@@ -81,6 +81,16 @@ class ImportTests(VerbCase):
         self.assertEqual([*keys, b"one"], claim[:4])
         self.assertEqual(note, json.loads(claim[4]))
         self.assertEqual([b"rq:job:one", b"rq:disque-import", b"one"], finish)
+        asked = [words for words in self.redis.requests if words[0] in (b"HGETALL", b"PTTL")]
+        self.assertEqual([[b"PTTL", b"rq:job:one"], [b"PTTL", b"rq:job:two\xff"]], asked[2::2])
+
+    def test_positions(self) -> None:
+        """What is moved makes room for those behind it, and what stays does not: of a long queue
+        each job is looked at, by a hundred at a time."""
+        self.run_import()
+        found = [words[1:] for words in self.redis.requests if words[0] == b"LRANGE"]
+        ranges = [(b"0", b"99"), (b"1", b"100"), (b"2", b"101"), (b"0", b"99")]
+        self.assertEqual([[b"rq:queue:mail", *one] for one in ranges], found)
 
     def test_scheduled(self) -> None:
         """A job that RQ is to begin later is moved from its own list, and waits here as long as it

@@ -6,6 +6,7 @@ import json
 import threading
 from typing import Any
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.options import AddOptions
@@ -14,18 +15,18 @@ from disque_tx.integrations.celery.bindings import Bindings
 
 
 class _Client:
-    """A client that only adds jobs, as many as it is allowed to. ``added``: queue, body and seconds
-    to live of each."""
+    """A client that only adds jobs, as many as it is allowed to. ``added``: queue, body and options
+    of each."""
 
     def __init__(self) -> None:
-        self.added: list[tuple[str, Any, int | None]] = []
+        self.added: list[tuple[str, Any, tuple[Any, ...]]] = []
         self._allowed = threading.Semaphore(1)
         self._more = threading.Semaphore(0)
 
     def add_job_with(self, queue: str, body: str, options: AddOptions) -> None:
         """Note this, when it is allowed."""
         self._allowed.acquire(timeout=60)
-        self.added.append((queue, json.loads(body), options.ttl_s))
+        self.added.append((queue, json.loads(body), attrs.astuple(options)))
         self._more.release()
 
     def allow(self, count: int) -> None:
@@ -57,5 +58,6 @@ class PassingTests(SynchronousTestCase):
         assert bindings._thread is not None
         bindings._thread.join(10)
         self.assertFalse(bindings._thread.is_alive())
-        binding = ("c:kombu:bindings:reply", ["key", None, "queue"], 60)
+        options = attrs.astuple(AddOptions(replicate=1, retry_s=0, ttl_s=60))
+        binding = ("c:kombu:bindings:reply", ["key", None, "queue"], options)
         self.assertEqual([binding] * len(client.added), client.added)

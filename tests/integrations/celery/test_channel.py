@@ -212,6 +212,22 @@ class ChannelTests(FrameworkCase):
         self.assertEqual(({}, set()), (loop.readers, loop.on_tick))
         self.assertRaises(OSError, os.fstat, fd)
 
+    def test_woken(self) -> None:
+        """A worker with an event loop gets what was fetched when its descriptor is readable, each
+        message once."""
+        transport, loop = self.connection.transport, Loop()
+        transport.register_with_event_loop(None, loop)
+        got: list[object] = []
+        transport._callbacks["q"] = got.append
+        self.deliver(encoded(_MESSAGE))
+        (found,) = self.channel.broker.client.take("q")
+        self.channel._arrived([found])
+        ((_fd, readable),) = loop.readers.items()
+        readable()
+        readable()
+        self.assertEqual(1, len(got))
+        transport.unregister_from_event_loop(None, loop)
+
 
 class FetcherTests(FrameworkCase):
     """The thread that fetches."""

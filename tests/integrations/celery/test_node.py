@@ -148,6 +148,40 @@ class QueueTests(NodeCase):
         mine.remove("e", "a")
         self.assertEqual([], mine.table("e"))
 
+    def test_asked_seldom(self) -> None:
+        """Nodes are not asked for bindings with each message to a queue that is bound; they are
+        where none is known to be, because another program may have bound one."""
+        exchange = Exchange("news", "direct")
+        Queue("sport", exchange, routing_key="sport")(self.channel).declare()
+        other = self.connected().channel()
+        exchange(other).declare()
+        producer = self.connection.Producer(other)
+        producer.publish("first", exchange=exchange, routing_key="sport")
+        before = self.peeks()
+        for _ in range(3):
+            producer.publish("more", exchange=exchange, routing_key="sport")
+        self.assertEqual(before, self.peeks())
+        producer.publish("lost", exchange=exchange, routing_key="home")
+        self.assertGreater(self.peeks(), before)
+        self.assertEqual(["first", *["more"] * 3], self.bodies("sport"))
+
+    def peeks(self) -> str:
+        """How often the node was asked for bindings."""
+        return self.client.info("commandstats").get("cmdstat_qpeek", "calls=0").split(",")[0]
+
+    def test_passing(self) -> None:
+        """A binding that ends with its process is not made again after it was removed, and others
+        of that queue are."""
+        bindings = self.channel.broker.bindings
+        kept, gone = ("k", None, "a"), ("other", None, "a")
+        for binding in (kept, gone):
+            bindings.add("e", binding, durable=False)
+        bindings.remove("x", "a")
+        bindings.remove("e", "b")
+        bindings.remove("e", "a", "other")
+        self.assertEqual({("e", kept)}, bindings._passing)
+        self.assertEqual([kept], bindings.table("e"))
+
     def test_fanout(self) -> None:
         """Each queue of a fanout exchange gets a message once; bindings of queues that end with
         their process are kept for a minute only."""
@@ -253,6 +287,11 @@ class TransportTests(NodeCase):
         url = Connection("disque://:secret@a.example:1", transport=_TRANSPORT)
         self.assertEqual("disque://:**@a.example:1", url.as_uri())
         self.assertIn("secret", url.as_uri(include_password=True))
+        can = transport.implements
+        self.assertTrue(can.asynchronous)
+        self.assertEqual({"direct", "topic", "fanout"}, set(can.exchange_type))
+        self.assertFalse(self.channel.do_restore)
+        self.assertTrue(self.channel.supports_fanout)
 
     def test_away(self) -> None:
         """A node that is away is an error of the connection, which Celery survives; a refusal is

@@ -37,6 +37,13 @@ class BackendTests(FrameworkCase):
         queues = [words[1] for words in self.asked()]
         self.assertEqual([f"django:result:{result.id}", "django:default"], queues)
 
+    def test_can(self) -> None:
+        """Django refuses tasks with a delay or a priority, coroutines, and the question for a
+        result, unless the backend says that it can do them."""
+        backend = DisqueBackend("default", {"OPTIONS": {}, "QUEUES": ["default"]})
+        names = ("defer", "async_task", "get_result", "priority")
+        self.assertEqual([True] * 4, [getattr(backend, f"supports_{name}") for name in names])
+
     def test_kept(self) -> None:
         """The result of a task is kept at least as long as the task itself may wait, with its
         delay, and for its own time when it is done."""

@@ -124,3 +124,19 @@ class WordTests(VerbCase):
             status, output, errors = self.disque(*words)
             self.assertEqual((2, ""), (status, output), words)
             self.assertIn("Error: ", errors)
+
+    def test_without_effect(self) -> None:
+        """An option that a verb would ignore is refused, and the message says what there is
+        instead."""
+        for option, said in (
+            (("-e",), "-e is for commands of the server; verbs always report failures."),
+            (("-r", "2"), "-x and -r are for commands of the server."),
+            (("-x",), "-x and -r are for commands of the server."),
+            (
+                ("--tls", "--sni", "a"),
+                "--sni is for commands of the server; verbs have --no-host-check.",
+            ),
+            (("--csv",), "drain has no output as --csv."),
+        ):
+            status, output, errors = self.disque(*option, "drain", "q")
+            self.assertEqual((2, "", f"Error: {said}"), (status, output, errors.splitlines()[-1]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from contextlib import redirect_stderr, redirect_stdout
 
 from twisted.internet.task import Clock
 
@@ -159,3 +161,15 @@ class QueueWatchTests(VerbCase):
         members.nodes = here
         self.assertEqual(["q"], [figures.name for figures, _ in next(samples)])
         self.assertEqual(("", []), (watch.trouble, list(samples)))
+
+    def test_trouble(self) -> None:
+        """Programs that read the figures find on the error output why there are none, once for each
+        sample, and nothing else than figures on the other one."""
+        watch = self.watch(self.node.address)
+        for show in (module._lines, module._documents):
+            watch.trouble = "No node answers"
+            out, err = io.StringIO(), io.StringIO()
+            with redirect_stdout(out), redirect_stderr(err):
+                show(watch, iter([[], []]))
+            self.assertEqual("No node answers\n" * 2, err.getvalue())
+            self.assertNotIn("answers", out.getvalue())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.testing import MemoryReactorClock
+
 from disque_tx.cli.verbs.workers import workqueue
+from disque_tx.workqueue import KeyPrefix
 from tests.cli.livenode import VerbCase
 
 _REDIS = "redis://127.0.0.1:1/3"
@@ -70,3 +73,30 @@ class WordTests(VerbCase):
         )
         self.assertEqual((0, ""), (status, errors))
         self.assertEqual("count", self.started[0][1].__name__)
+
+    def test_started(self) -> None:
+        """Each command runs under the name of the verb, so that a signal or an error is told with
+        it."""
+        for words, main in (
+            (("counts", "--prefix", "p", _REDIS), "count"),
+            (("move", "--prefix", "p", "--queue", "q", _REDIS, "disque://a:1"), "move_all"),
+        ):
+            self.started.clear()
+            status, _, errors = self.disque("workqueue", *words)
+            self.assertEqual((0, ""), (status, errors))
+            ((name, function),) = self.started
+            self.assertEqual(("workqueue", main), (name, function.__name__))
+
+    def test_queues(self) -> None:
+        """Several work queues share their connections to the server, and the password that is no
+        part of the command line."""
+        self.patch(workqueue, "environ", {"REDIS_PASSWORD": "secret"})
+        reactor = MemoryReactorClock()
+        first, second = workqueue._queues(_REDIS, [KeyPrefix("p"), KeyPrefix("r")], reactor)
+        self.assertEqual(["p", "r"], [first.prefix.prefix, second.prefix.prefix])
+        waiting = [one.counts() for one in (first, second)]
+        reactor.advance(0)
+        self.assertEqual([("127.0.0.1", 1)], [call[:2] for call in reactor.tcpClients])
+        for one in waiting:
+            one.addErrback(lambda failure: None)
+            one.cancel()
