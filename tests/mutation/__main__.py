@@ -36,6 +36,9 @@ _ENVIRONMENT: Final = {
     "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)]),
     "PYTHONHASHSEED": "0",
     "HYPOTHESIS_PROFILE": "mutation",
+    # Of each thread's own arena the memory limit would count far more than is used, so that tests
+    # with many threads could start no more of them, and wait forever.
+    "MALLOC_ARENA_MAX": "2",
 }
 
 
