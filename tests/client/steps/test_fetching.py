@@ -21,11 +21,12 @@ class CountTests(SessionTestCase):
             client.take("a", "b"),
             client.take_in_order("a"),
             client.take_in_order("a", "b"),
+            [client.dequeue("a")],
         ):
-            self.assertEqual([JOB_ID], [one.id for one in taken])
+            self.assertEqual([JOB_ID], [one.id for one in taken if one is not None])
         self.assertEqual(1, len(client.get_jobs("a")))
         counts = [words[words.index(b"COUNT") + 1] for words in node.requests]
-        self.assertEqual(5 * [b"1"], counts)
+        self.assertEqual(6 * [b"1"], counts)
 
 
 class WaitTests(SynchronousTestCase):

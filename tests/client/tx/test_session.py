@@ -110,6 +110,16 @@ class ConnectingTests(NetworkTestCase):
             error = self.failure(client.ping(), AuthenticationRefused)
             self.assertNotIn("s3cret", str(error) + repr(error) + repr(client))
 
+    def test_password_corrected(self) -> None:
+        """A node that refused the password is well: with the right one it is used at once."""
+        node = self.node(AUTH=[b"-WRONGPASS no\r\n", b"+OK\r\n"], PING=PONG)
+        client = self.client(node, password="wrong")
+        self.failure(client.ping(), AuthenticationRefused)
+        client._session.set_password("right")
+        ping = client.ping()
+        self.network.settle()
+        self.assertEqual("PONG", self.successResultOf(ping))
+
     def test_password_missing(self) -> None:
         """A missing password is reported by the first request."""
         client = self.client(self.node(HELLO=b"-NOAUTH Authentication required.\r\n"))
@@ -284,6 +294,19 @@ class RepeatingTests(NetworkTestCase):
         self.assertNoResult(length)
         self.pass_s(0.2)
         self.assertEqual(7, self.successResultOf(length))
+
+    def test_silence_after_a_pause(self) -> None:
+        """The time of a request begins when it is sent, not when the connection was used last."""
+        node = self.node(QLEN=NO_ANSWER, PING=PONG)
+        client = self.client(node, timeout_s=2, patience_s=0)
+        self.result(client.ping())
+        self.pass_s(60)
+        length = client.queue_length("q")
+        self.pass_s(1.9)
+        self.assertNoResult(length)
+        node.wires[-1].send(b":7\r\n")
+        self.assertEqual(7, self.result(length))
+        self.assertEqual(1, node.connections)
 
     def test_progress(self) -> None:
         """A slow reply does not shorten the time of the requests behind it."""

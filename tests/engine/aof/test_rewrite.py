@@ -236,6 +236,7 @@ class SyncTests(SynchronousTestCase):
         bench.settle()
         self.assertEqual(1, bench.threads.waiting)
         size = len(self.files.content(TEMPORARY))
+        self.assertTrue(2_000 <= size < 3_000, size)
         bench.turn(bench.add)
         bench.settle()
         self.assertEqual(size, len(self.files.content(TEMPORARY)))
