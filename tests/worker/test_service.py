@@ -568,6 +568,29 @@ class DrainingTests(WorkerTestCase):
         self.successResultOf(stopped)
         self.assertEqual("acked", self.client.state(running))
 
+    def test_nothing_to_say(self) -> None:
+        """A worker that stops with all its jobs settled warns of nothing, stops nothing, and does
+        not take longer than its jobs."""
+        said = warnings(self)
+        finish: Deferred[None] = Deferred()
+        cancelled: list[bool] = []
+
+        async def slow(job: Context) -> None:
+            try:
+                await finish
+            finally:
+                cancelled.append(not finish.called)
+
+        job_id = self.client.put("a")
+        worker = self.worker({"a": slow})
+        stopped = worker.stopService()
+        self.pass_s(2)
+        finish.callback(None)
+        self.pass_s(0.2)
+        self.successResultOf(stopped)
+        self.assertEqual(([], [False]), (said, cancelled))
+        self.assertEqual("acked", self.client.state(job_id))
+
     def test_backoffs_end(self) -> None:
         """A job in its backoff is returned at once when the worker stops."""
         self.client.put("a", b"1")

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -19,6 +20,7 @@ from disque_tx.messages.keys import HELD
 from disque_tx.messages.records import KeyEntry
 from disque_tx.services.machine.files import RealFiles
 from disque_tx.wire.files.aof import LogEncoder, count_record
+from tests.cli.double import Screen
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "aof"
@@ -216,6 +218,22 @@ class CheckAofTests(SynchronousTestCase):
         self.addCleanup(held.close)
         with open(self.file, "r+b") as file:
             self.assertRaises(check_aof.Refusal, check_aof._lock, str(self.file), file)
+
+    def test_question_is_seen(self) -> None:
+        """The question is on the screen when its answer is waited for."""
+        screen = Screen()
+        asked: list[bytes] = []
+
+        def read() -> str:
+            asked.append(screen.seen())
+            return "n\n"
+
+        self.file.write_bytes(NODE0[:TORN])
+        self.patch(sys, "stdin", SimpleNamespace(readline=read))
+        with contextlib.redirect_stdout(io.TextIOWrapper(screen)):
+            self.assertEqual(1, check_aof.main(["--fix", str(self.file)]))
+        (seen,) = asked
+        self.assertTrue(seen.endswith(b"Continue? [y/N]: "), seen)
 
     def test_fix_refused_by_the_user(self) -> None:
         """Without an explicit yes, the file stays unchanged."""

@@ -123,6 +123,26 @@ class ImportTests(VerbCase):
         self.assertIsNone(found.peek("delayed"))
         self.assertIsNone(found.peek("buried"))
 
+    def test_refused(self) -> None:
+        """A job that is not taken here goes back to its tube as it was, for the workers there, and
+        the others are not touched."""
+        self.server.put("mail", "second", 20)
+        self.server.put("mail", "first", 10)
+        self.call("PAUSE", "mail", "in")
+        status, _, error = self.run_import("--tube", "mail")
+        self.assertEqual((1, 0), (status, self.length("mail")))
+        self.assertIn("PAUSED", error)
+        client = self.server.client
+        client.use("mail")
+        found = client.peek("ready")
+        assert found is not None
+        stats = client.job_stats(found.id)
+        assert stats is not None
+        self.assertEqual((b"first", "10", "ready"), (found.body, stats["pri"], stats["state"]))
+        figures = client.tube_stats("mail")
+        assert figures is not None
+        self.assertEqual("2", figures["current-jobs-ready"])
+
     def test_choice(self) -> None:
         """An import takes the tubes that it was told, and urgent jobs go where they were sent."""
         self.server.put("mail", "urgent", 1023)

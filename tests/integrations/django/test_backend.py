@@ -36,6 +36,7 @@ class BackendTests(FrameworkCase):
         result = backend.enqueue(task, ["x"], {})
         queues = [words[1] for words in self.asked()]
         self.assertEqual([f"django:result:{result.id}", "django:default"], queues)
+        self.assertEqual(32, len(result.id))
 
     def test_can(self) -> None:
         """Django refuses tasks with a delay or a priority, coroutines, and the question for a
