@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client import CannotConnect, ConnectionLost, Leaving
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import NameNotFound
-from disque_tx.client.nodes import Nodes, Search
-from disque_tx.client.values import Hello, NodeInfo
+from disque_tx.client.nodes import Nodes, Origins, Search
+from disque_tx.client.values import Hello, Job, NodeInfo
 from tests.client.scripted import FakeTime
 
 A, B, C = (Address(f"10.0.0.{number}", 7711) for number in (1, 2, 3))
@@ -177,3 +177,23 @@ class SearchTests(SynchronousTestCase):
         self.time.s += 5
         leaving = Leaving("GETJOB", "b:1", "LEAVING", "")
         self.assertRaises(Leaving, self.search.failed, "b:1", leaving)
+
+
+class OriginTests(SynchronousTestCase):
+    """Where the jobs come from that a client fetches."""
+
+    def counted(self, origins: Origins, *ids: tuple[str, int]) -> list[str | None]:
+        """What is decided after each of so many jobs of these nodes, but for the waits."""
+        jobs = [Job("q", f"D-{name * 8}-x", b"") for name, count in ids for _ in range(count)]
+        return [found for found in (origins.count([job]) for job in jobs) if found is not None]
+
+    def test_most(self) -> None:
+        """After a hundred jobs the client goes to the node that made more than half of them; each
+        hundred counts by itself."""
+        origins = Origins()
+        self.assertEqual([], self.counted(origins, ("a", 99)))
+        self.assertEqual(["a" * 8], self.counted(origins, ("b", 1)))
+        self.assertEqual([], self.counted(origins, ("b", 99)))
+        self.assertEqual(["b" * 8], self.counted(origins, ("a", 1)))
+        self.assertEqual([], self.counted(origins, ("a", 50), ("b", 50)))
+        self.assertEqual(["b" * 8], self.counted(origins, ("a", 49), ("b", 51)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from twisted.internet import reactor
@@ -90,4 +91,18 @@ class SystemTests(SynchronousTestCase):
         self.assertEqual(fixed, found[0])
         self.assertIn(Address("127.0.0.1", 7712), found)
         self.assertEqual([fixed], expanded([fixed, address("dns:name.invalid")]))
-        self.assertRaises(NameNotFound, expanded, [address("dns:name.invalid")])
+        error = self.assertRaises(NameNotFound, expanded, [address("dns:name.invalid")])
+        self.assertIn("name.invalid", str(error))
+
+    def test_reason(self) -> None:
+        """Why a name gives nothing is said in the words of the system."""
+
+        def unknown(*_words: object, **_options: object) -> None:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+        self.patch(socket, "getaddrinfo", unknown)
+        error = self.assertRaises(NameNotFound, expanded, [address("dns:name.invalid:1")])
+        self.assertEqual("Name or service not known", error.reason)
+        self.patch(socket, "getaddrinfo", lambda *words, **options: [])
+        error = self.assertRaises(NameNotFound, expanded, [address("dns:name.invalid:1")])
+        self.assertEqual("it has no addresses", error.reason)

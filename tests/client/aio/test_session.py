@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from disque_tx.client import (
     BadJobId,
     BrokenReply,
     CannotConnect,
+    ClientError,
     Leaving,
     OutcomeUnknown,
     ScanInterrupted,
@@ -33,6 +35,7 @@ from tests.client.scripted import (
     bulk,
     job,
 )
+from tests.recordedspans import Spans, recording
 
 _T = TypeVar("_T")
 _NIL = b"*-1\r\n"
@@ -56,6 +59,13 @@ class AsyncTestCase(ScriptedTestCase):
                 return await use(client)
 
         return asyncio.run(run())
+
+    def run_traced(self, use: Callable[[Disque], Awaitable[_T]], *nodes: ScriptedNode) -> Spans:
+        """The spans of a coroutine with a client, whatever becomes of it."""
+        spans = recording(self)
+        with contextlib.suppress(ClientError):
+            self.run_client(use, *nodes, patience_s=0)
+        return spans
 
     def wait_until(self, condition: Callable[[], bool]) -> Awaitable[None]:
         """Until something that another thread does has happened."""
@@ -350,3 +360,33 @@ class JobTests(AsyncTestCase):
         node = self.node(NODE_IDS[0], SHOW=b"*-1\r\n")
         found = self.run_client(lambda client: client.show_jobs(*[JOB_ID] * 5), node)
         self.assertEqual([None] * 5, found)
+
+
+class TracedTests(AsyncTestCase):
+    """Requests of a program whose traces are recorded."""
+
+    def test_spans(self) -> None:
+        """Who follows a trace sees that a job was added, or why it was not; no span stays open."""
+        for reply, failed in ((ADDED, False), (b"-OOM no memory\r\n", True)):
+            node = self.node(ADDJOB=reply)
+            spans = self.run_traced(lambda client: client.add_job("q", "b"), node)
+            (span,) = spans.finished()
+            self.assertEqual(failed, span.status.status_code.name == "ERROR")
+
+
+class NearTests(AsyncTestCase):
+    """Requests that belong to the node that delivered a job."""
+
+    def test_moved(self) -> None:
+        """When that node is gone another one acknowledges the job, and its answer is the one that
+        counts."""
+        nodes = self.cluster(2, ACKJOB=b":1\r\n", GETJOB=array(job()))
+
+        async def use(client: Disque) -> int:
+            taken = await client.dequeue("q")
+            assert taken is not None
+            nodes[0].close()
+            return await taken.ack()
+
+        self.assertEqual(1, self.run_client(use, nodes[0]))
+        self.assertEqual(["ACKJOB"], nodes[1].commands())

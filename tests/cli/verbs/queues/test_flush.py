@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.livenode import VerbCase
+from tests.client.scripted import ScriptedNode, array, bulk
 
 
 class QueueVerbTests(VerbCase):
@@ -28,6 +29,22 @@ class QueueVerbTests(VerbCase):
         """Scripts choose states, and all nodes."""
         words = ("flush", "q", "--yes", "--cluster", "--state", "delayed", "--state", "queued")
         self.assertEqual((0, "4 ended\n", ""), self.disque(*words))
+
+    def test_missing(self) -> None:
+        """Each node that was not reached is named, and a script sees that jobs may be left."""
+        nodes = [b"a" * 40, b"b" * 40]
+        ended = [bulk("flushed"), b":2\r\n", bulk("nodes"), b":1\r\n"]
+        reply = array(*ended, bulk("nodes-missing"), array(*map(bulk, nodes)))
+        names = "queued delayed backoff in-flight dead blocked-clients oldest-ms loaded nodes"
+        counts = [word for name in names.split() for word in (bulk(name), b":1\r\n")]
+        rates = [bulk("in-per-s"), bulk("0"), bulk("out-per-s"), bulk("0")]
+        count = array(*counts, *rates, bulk("nodes-missing"), array())
+        node = ScriptedNode(QFLUSH=reply, QCOUNT=count)
+        self.addCleanup(node.close)
+        status, output, errors = self.disque("flush", "q", "--yes", "--cluster", port=node.port)
+        self.assertEqual((1, "2 ended\n"), (status, output))
+        said = [f"Node {name * 40} was not reached: its jobs may still be there." for name in "ab"]
+        self.assertEqual(said, errors.splitlines())
 
     def test_wait(self) -> None:
         """A script goes on when the job is done."""

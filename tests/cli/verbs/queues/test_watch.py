@@ -150,6 +150,9 @@ class QueueWatchTests(VerbCase):
         watch = self.watch(dead)
         samples = module._samples(watch, None, 0.0)
         self.assertRaises(NobodyAnswers, next, samples)
+        watch = self.watch(self.node.address, dead)
+        watch.sample()
+        self.assertEqual("", watch.trouble, "one node is asked unless all are wanted")
         watch = self.watch(self.node.address)
         members = watch._members
         samples = module._samples(watch, 3, 0.0)
