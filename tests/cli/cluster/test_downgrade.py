@@ -80,6 +80,23 @@ class DowngradeTests(VerbCase):
         self.assertIn("--yes", errors)
         self.assertEqual(1, len(self.client.policy_list()))
 
+    def test_deleted_beside_originals(self) -> None:
+        """Originals that are in the cluster already do not keep policies from being deleted at the
+        nodes that know them, whichever node is asked first."""
+        self.lose(2, 1)
+        addresses = [self.node.address]
+        for number in range(6):
+            name = f"{number:040x}"
+            table = f"{name} 127.0.0.1:1 myself 0 0 connected\n"
+            cluster = {"CLUSTER MYID": bulk(name), "CLUSTER NODES": bulk(table)}
+            original = ScriptedNode(name, INFO=bulk(""), **cluster)
+            self.addCleanup(original.close)
+            addresses.append(original.address)
+        status, output, errors = self.disque("cluster", "downgrade", *addresses, "--do", "--yes")
+        self.assertEqual("Deleted: policies of 2 patterns, 1 schedules.\n", errors)
+        self.assertEqual((1, 6), (status, output.count(": nothing\n")))
+        self.assertEqual([], self.call("QPOLICY", "LIST"))
+
     def test_others(self) -> None:
         """An original loses nothing; keys in a log need a program, which is named; a node that
         cannot be asked might lose anything."""

@@ -87,6 +87,13 @@ def give_up(node: Disque) -> tuple[int, int]:
     return len(patterns), len(schedules)
 
 
+def _given_up(members: Members, asked: list[str]) -> tuple[int, int]:
+    """The same at the first of these nodes that has any: originals among them know of none."""
+    answers = members.try_to_ask(asked, losses).of
+    having = [at for at, one in answers.items() if one.policies or one.schedules]
+    return members.ask(having[:1], give_up).of[having[0]] if having else (0, 0)
+
+
 def _schedules(node: Disque) -> list[Schedule]:
     try:
         return node.schedule_list()
@@ -131,7 +138,7 @@ def command(
         asked = [view.address for view in found.views.values()]
         if do:
             agreed("Delete all policies and schedules of the cluster?", yes)
-            policies, schedules = members.ask(asked[:1], give_up).of[asked[0]]
+            policies, schedules = _given_up(members, asked)
             click.echo(
                 f"Deleted: policies of {policies} patterns, {schedules} schedules.", err=True
             )
