@@ -67,6 +67,21 @@ class SlotTests(WorkerTestCase):
         self.assertTrue(3 <= held <= 6, held)
         self.stop(worker)
 
+    def test_failed_late(self) -> None:
+        """What a handler says that was given up before is no failure any more: its job is left to
+        its RETRY, and its slot counts once."""
+        self.client.put("a", retry_s=1_000)
+        worker = self.worker({"a": _boom}, HangingPool, concurrency=2, time_limit_s=3)
+        self.pass_s(4)
+        self.pools[0].release()
+        self.pass_s(30)
+        self.assertEqual(([], []), (self.client.times("NACK"), self.client.letters("a")))
+        for _ in range(10):
+            self.client.put("a")
+        self.pass_s(1)
+        self.assertEqual(8, len(self.client.queued("a")))
+        self.stop(worker)
+
     def test_not_more_after_exhausted(self) -> None:
         """So it is after jobs that were delivered too often."""
         for _ in range(40):

@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.workqueue import MoveRefused
 from disque_tx.workqueue.items import Item, job_body
 from disque_tx.workqueue.mover import Mover
 from disque_tx.workqueue.parking import Parking, parking_options
@@ -15,7 +16,7 @@ from tests.workqueue.redisdouble import RedisDouble
 from tests.workqueue.test_parking import JOB_ID, OneNode, details
 
 
-class ResumeTests(SynchronousTestCase):
+class MoveCase(SynchronousTestCase):
     """The notes that the killed move has left: of ``parked`` there is a job, of ``lost`` there is
     none, and ``done`` was handed over already."""
 
@@ -50,6 +51,10 @@ class ResumeTests(SynchronousTestCase):
         return next(
             at for at, words in enumerate(requests) if words[: len(beginning)] == [*beginning]
         )
+
+
+class ResumeTests(MoveCase):
+    """What becomes of these notes."""
 
     def test_settled(self) -> None:
         """An item that has a job is moved, one that has none is given back by the session that
@@ -87,3 +92,90 @@ class ResumeTests(SynchronousTestCase):
         session = self.queue.session.encode()
         self.assertEqual(0, self.place(b"SET", b"P:mover", session, b"NX", b"PX"))
         self.assertEqual([b"P", session], self.server.requests[-1][1][-2:])
+
+    def test_handed_over_before(self) -> None:
+        """Of an item that a worker completed meanwhile the parked job is dropped, and counts as
+        none; its note is gone."""
+        answer = self.answer
+
+        def completed(words: list[bytes]) -> Any:
+            handed = words[0] == b"EVALSHA" and words[-1] == JOB_ID.encode()
+            return 0 if handed else answer(words)
+
+        self.server.answer = completed
+        self.assertEqual(0, self.run_to_the_end())
+        self.assertEqual(([JOB_ID], [JOB_ID]), (self.node.enqueued, self.node.acked))
+        self.assertGreater(self.place(b"HDEL", b"P:moving", b"parked"), 0)
+
+    def test_lock_lost(self) -> None:
+        """A move whose lock another one has got moves nothing more, and says what to do."""
+        answer = self.answer
+
+        def lost(words: list[bytes]) -> Any:
+            handed = words[0] == b"EVALSHA" and words[-1] == JOB_ID.encode()
+            return -1 if handed else answer(words)
+
+        self.server.answer = lost
+        running = self.mover.run()
+        self.server.settle()
+        error = self.failureResultOf(running, MoveRefused).value
+        self.assertEqual(
+            "The move lost its lock in Redis: the server did not answer, or this program was"
+            " suspended for too long. Start it again.",
+            str(error),
+        )
+        self.assertEqual((0, False), (self.mover.moved, self.mover.ended))
+        self.assertEqual([], self.server.reactor.getDelayedCalls())
+
+
+class LockTests(MoveCase):
+    """Another move holds the lock."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.said: list[str] = []
+        self.mover._waiting = self.said.append
+        answer, self.held = self.server.answer, True
+        self.server.answer = lambda words: (
+            None if words[0] == b"SET" and self.held else answer(words)
+        )
+        self.running = self.mover.run()
+        self.server.settle()
+
+    def run_to_the_end(self) -> int:
+        """The lock is free now."""
+        self.held = False
+        self.server.advance(1)
+        moved: int = self.successResultOf(self.running)
+        return moved
+
+    def test_lock(self) -> None:
+        """The lock is asked for once a second, and people read once what is waited for."""
+        for _ in range(3):
+            self.server.advance(1)
+        asked = [words for words in self.server.commands() if words == b"SET"]
+        self.assertEqual((4, 4), (len(asked), len(self.server.requests)))
+        said = "Another move holds the key P:mover; it may have been killed. Waiting for it, up to"
+        self.assertEqual([f"{said} 7.2 s."], self.said)
+        self.assertEqual(1, self.run_to_the_end())
+
+    def test_refused(self) -> None:
+        """After the time in which the lock of a move that was killed ends, another move must be
+        running."""
+        for _ in range(7):
+            self.server.advance(1)
+            self.assertNoResult(self.running)
+        self.server.advance(1)
+        error = self.failureResultOf(self.running, MoveRefused).value
+        self.assertEqual(
+            "Another move of the work queue 'P' is running: it holds the key P:mover. Wait until it"
+            " ends.",
+            str(error),
+        )
+
+    def test_stopped(self) -> None:
+        """Who does not want to wait stops it, and nothing was changed."""
+        self.mover.stop()
+        self.server.advance(1)
+        self.assertEqual(0, self.successResultOf(self.running))
+        self.assertEqual({b"SET"}, set(self.server.commands()))

@@ -42,11 +42,13 @@ def details(**changed: Any) -> JobDetails:
 
 
 class OneNode:
-    """A client of a node with one job. ``enqueued``: the IDs of jobs sent with ENQUEUE."""
+    """A client of a node with one job. ``enqueued``, ``acked``: the IDs of jobs sent with ENQUEUE
+    and ACKJOB."""
 
     def __init__(self, job: JobDetails) -> None:
         self.job = job
         self.enqueued: list[str] = []
+        self.acked: list[str] = []
 
     async def hello(self) -> Hello:
         """The reply of a node that is alone."""
@@ -59,6 +61,11 @@ class OneNode:
     async def enqueue_jobs(self, *ids: str) -> int:
         """Record the IDs."""
         self.enqueued += ids
+        return len(ids)
+
+    async def ack_jobs(self, *ids: str) -> int:
+        """Record the IDs."""
+        self.acked += ids
         return len(ids)
 
     async def job_scan(self, **filters: Any) -> AsyncIterator[JobDetails]:

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from tests.cli.livenode import LiveNode
+from tests.client.scripted import JOB_ID, ScriptedTestCase, array, bulk
 
 _JOB_ID = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
 
@@ -104,3 +105,27 @@ class DeadLettersTests(SynchronousTestCase):
         self.assertEqual(
             [(b"DROP dead:mail all", 3)], [(action[3], action[5]) for action in actions]
         )
+
+
+class NodesTests(ScriptedTestCase):
+    """``DeadLetters``, at several nodes, each of which has one letter."""
+
+    def test_each(self) -> None:
+        """The letters of all nodes are found, each with its node; of one that cannot be asked it is
+        said that its own are missing."""
+        nodes = self.cluster(3)
+        ids = [JOB_ID.replace("I7A", f"X{number}A") for number in range(3)]
+        for number, node in enumerate(nodes):
+            row = array(bulk("dead:mail"), bulk(ids[number]), bulk(letter(f"D-{number}")))
+            node.answer("QPEEK", array(row))
+            node.answer("PING", b"+PONG\r\n")
+        with closing(Disque(nodes[0].address)) as client:
+            letters = DeadLetters(client, lambda address: closing(Disque(address, patience_s=0)))
+            found = {entry.id: entry.letters for entry in letters.entries("dead:mail", "dead:")}
+            at = [node.address for node in nodes]
+            expected = {f"D-{number}": {ids[number]: at[number]} for number in range(3)}
+            self.assertEqual((expected, []), (found, letters.unseen))
+            nodes[2].close()
+            found = {entry.id: entry.letters for entry in letters.entries("dead:mail", "dead:")}
+            del expected["D-2"]
+            self.assertEqual((expected, at[2:]), (found, letters.unseen))
