@@ -135,6 +135,7 @@ class ImportTests(VerbCase):
         self.assertEqual((0, 1), (status, self.length("mail")))
         self.assertTrue(error.startswith("1 jobs moved, 0 left\n1 of them had been begun"), error)
         self.assertEqual([[b"rq:job:one", b"rq:disque-import", b"one"]], self.scripts())
+        self.assertIn([b"HGETALL", b"rq:job:one"], self.redis.requests)
 
     def test_names(self) -> None:
         """Queues may have any name, and are asked for by it."""

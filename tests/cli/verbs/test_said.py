@@ -83,6 +83,8 @@ class MoveTests(VerbCase):
         self.assertEqual((0, "", "2 jobs moved\n"), self.disque(*words, "--count", 2))
         self.assertEqual((3, 2), (self.length("a"), self.length("b")))
         self.assertEqual((0, "", "3 jobs moved\n"), self.disque(*words, "--rate", 1_000))
+        bodies = [body for _, _, body in self.call("QPEEK", "b", 9)]
+        self.assertEqual([b"1", b"2", b"3", b"4", b"5"], bodies)
         self.assertEqual((0, "", "0 jobs moved\n"), self.disque(*words))
         status, _, errors = self.disque("move", "b", "b")
         self.assertEqual((2, 5), (status, self.length("b")))

@@ -7,6 +7,12 @@ import json
 from tests.cli.livenode import VerbCase
 
 
+def fields(output: str) -> list[tuple[str, str]]:
+    """The names and values of lines that are not those of a longer value."""
+    lines = [line for line in output.splitlines() if not line.startswith("    ")]
+    return [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+
+
 class DeadTests(VerbCase):
     """One node with dead letters of two queues."""
 
@@ -65,6 +71,23 @@ class DeadTests(VerbCase):
         found = [(row[1], row[3], row[5]) for row in rows]
         shown = [(b"drop", b"DROP * ALL", 2), (b"requeue", b"REQUEUE mail ALL", 1)]
         self.assertEqual(shown, found)
+
+    def test_shown(self) -> None:
+        """All that is known about a letter is one document, with the IDs of its letters; what is no
+        letter is shown with the reason."""
+        _, output, _ = self.disque("dead", "list", "mail", "--json")
+        name = json.loads(output)["id"]
+        status, output, errors = self.disque("dead", "show", name, "--json")
+        found = json.loads(output)
+        self.assertEqual((0, "", "mail", name), (status, errors, found["queue"], found["id"]))
+        ((_, letter, _),) = self.connection.call("QPEEK", "dead:mail", 9)
+        self.assertEqual([letter.decode()], found["letters"])
+        status, output, _ = self.disque("dead", "show", letter.decode())
+        self.assertEqual((0, found.keys()), (status, dict(fields(output)).keys()))
+        wrong = self.connection.call("ADDJOB", "dead:mail", "x", 0)
+        status, output, errors = self.disque("dead", "show", wrong)
+        self.assertEqual((1, ""), (status, output))
+        self.assertIn("not a dead letter", errors)
 
     def test_unreadable(self) -> None:
         """A letter that is none is listed as such, stays, and is not in the way of the others."""
