@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.base.jobtable import JobTable
 from disque_tx.core.base.walk import Walk
-from disque_tx.messages.hashes import place32
+from disque_tx.messages.hashes import ID_CHARACTERS, place32
 from disque_tx.messages.records import JobRecord
 from disque_tx.wire.jobs.jobid import JobIdSource
 from tests import profiles  # noqa: F401
@@ -28,9 +28,12 @@ def ids(seed: int, count: int) -> list[bytes]:
     return [source.next_id(_NODE, 60, 1) for _ in range(count)]
 
 
-def alike(count: int) -> list[bytes]:
-    """IDs that somebody has made to have one place."""
-    return [b"D-01234567-AAAAA%019d-0001" % number for number in range(count)]
+def alike(count: int, places: bytes = b"A") -> list[bytes]:
+    """IDs that somebody has made to have one place, or one of a few."""
+    return [
+        b"D-01234567-AAAA%c%019d-0001" % (places[number % len(places)], number)
+        for number in range(count)
+    ]
 
 
 def record(job_id: bytes) -> JobRecord:
@@ -65,8 +68,9 @@ def scanned(table: Jobs, between: Callable[[], None] = lambda: None) -> list[byt
         between()
 
 
-#: Half of them are neighbours, the others have the same place.
-_IDS = [job_id for pair in zip(ids(1, 1_500), alike(1_500), strict=True) for job_id in pair]
+#: Half of them are neighbours, the others have places that are few.
+_ALIKE = alike(1_500, b"ABCDEFGHIJKLMNOP")
+_IDS = [job_id for pair in zip(ids(1, 1_500), _ALIKE, strict=True) for job_id in pair]
 
 
 class JobTableMachine(RuleBasedStateMachine):
@@ -128,8 +132,8 @@ class JobTableTests(SynchronousTestCase):
     """``JobTable``."""
 
     def test_like_a_set(self) -> None:
-        """Growing and shrinking loses no jobs and invents none, also when half of them have one
-        place."""
+        """Growing and shrinking loses no jobs and invents none, also when half of them have few
+        places."""
         run_state_machine_as_test(
             JobTableMachine, settings=settings(max_examples=25, stateful_step_count=15)
         )
@@ -188,6 +192,20 @@ class JobTableTests(SynchronousTestCase):
             drop(table, job_id)
         self.assertEqual((0, []), (len(table), scanned(table)))
 
+    def test_shrinks(self) -> None:
+        """Jobs that have overflowed are found while the table shrinks to a few, whichever bucket
+        they come from."""
+        others = ids(5, 500)
+        for place in range(64):
+            chosen = alike(12, ID_CHARACTERS[place : place + 1])
+            table = filled([*others, *chosen])
+            for job_id in others:
+                drop(table, job_id)
+            missed = [job_id for job_id in chosen if table.get(job_id) is None]
+            self.assertEqual([], missed, place)
+            for job_id in chosen:
+                drop(table, job_id)
+
     def test_remove_unknown(self) -> None:
         """Removing an unknown job is an error, and the count stays."""
         for there in (ids(1, 3), alike(300)):
@@ -201,7 +219,7 @@ class JobTableTests(SynchronousTestCase):
         """Jobs that exist during the whole scan are returned, while the table grows or shrinks
         between its parts, although some move to the second table meanwhile (client protocol,
         section 19)."""
-        made = alike(1_500) if collide else _IDS[:1_500]
+        made = _ALIKE if collide else _IDS[:1_500]
         stay = set(made[::3])
         there = [job_id for job_id in made if job_id not in stay]
         coming: list[bytes] = []

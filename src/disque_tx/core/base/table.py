@@ -233,12 +233,12 @@ class Table(Generic[T]):
         last = self.size() - 1
         entries = self._drain(last)
         self._marks, marks = pop(self._marks)
-        self._marks[last - self._low - 1] |= marks
         del self._entries[-_ROOM:]
         if last <= self._low:
             self._high = self._low
             self._low = self._low // 2
             self._marks = self._marks[:]  # in memory of its size
+        self._marks[last - self._low - 1] |= marks
         for entry in entries:
             self._place(entry)
 
