@@ -5,7 +5,6 @@ from __future__ import annotations
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import AuthenticationRefused, CannotConnect
 from disque_tx.client.requests import encoding as requests
-from disque_tx.client.values import Job
 from disque_tx.spark.source.fetching import Fetching, Limit
 from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, array, bulk
 from tests.spark.nodes import IDS, NodesTestCase, address_of, fetched
@@ -35,7 +34,7 @@ class FetchingTests(NodesTestCase):
     ) -> dict[Address, list[str]]:
         """Node → IDs."""
         found = fetching.fetch(Limit(jobs, size), 0, done or set())
-        return {node: [job.id for job in several] for node, several in found.items()}
+        return {node: list(jobs.ids) for node, jobs in found.items()}
 
     def test_delivered_twice(self) -> None:
         """A job that is delivered twice while a batch is fetched, from one node or two, is in the
@@ -132,10 +131,13 @@ class FetchingTests(NodesTestCase):
         self.assertRaises(AuthenticationRefused, self.ids, self.fetching(node), 5)
 
     def test_kept(self) -> None:
-        """What was delivered is returned with its body."""
-        node = self.node(GETJOB=fetched(IDS[0]))
-        found = self.fetching(node).fetch(Limit(5, 100), 3, set())
-        self.assertEqual({address_of(node): [Job("q", IDS[0], b"x")]}, found)
+        """What was delivered is returned with its body, also when one of the jobs is delivered
+        again and left out."""
+        node = self.node(GETJOB=fetched(*IDS[:3]), ACKJOB=b":1\r\n")
+        found = self.fetching(node).fetch(Limit(5, 100), 3, {IDS[1]})[address_of(node)]
+        job = {"queue": "q", "body": b"x", "nacks": 0, "additional_deliveries": 0}
+        self.assertEqual([{"id": i, **job} for i in IDS[:3:2]], found.rows.to_pylist())
+        self.assertEqual(2, found.size)
 
     def test_idle_connection(self) -> None:
         """A node that closed a connection, as it was idle for long, is not left alone."""

@@ -14,6 +14,8 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 import hiredis
@@ -100,7 +102,7 @@ class PipelinedConnection:
 
     def numbers(self, name: str, ids: Sequence[str]) -> list[int | Refused]:
         """The replies, which are numbers, to the same request about each of these jobs, in order.
-        It does the same as :meth:`calls` in a tenth of the processor time.
+        It does the same as :meth:`calls` in a fiftieth of the processor time.
 
         :raises ConnectionLost, BrokenReply: as for one.
         """
@@ -108,8 +110,22 @@ class PipelinedConnection:
         for at in range(0, len(ids), _REQUESTS_MAX):
             some = ids[at : at + _REQUESTS_MAX]
             self._send(requests.about_each(name, some))
-            answers += [self._answer(name, replies.integer) for _ in some]
+            while left := at + len(some) - len(answers):
+                found = self._answer(name, partial(self._numbers, name, left))
+                answers += [found] if isinstance(found, Refused) else found
         return answers
+
+    def _numbers(self, name: str, most: int, first: Any) -> list[int | Refused]:
+        """A reply and those that came with it, which mostly are numbers. ``most``: how many."""
+        several = [first, *islice(iter(self._reader.gets, _NOTHING), most - 1)]
+        if set(map(type, several)) == {int}:
+            return several
+        return [
+            refusal(name, str(self.address), str(reply))
+            if isinstance(reply, _ErrorReply)
+            else replies.integer(reply)
+            for reply in several
+        ]
 
     def close(self) -> None:
         """Close the connection; may be called again."""
@@ -275,9 +291,11 @@ class Servers:
         ``is_missing``: whether an answer means that the node does not know the job. If no other
         node knows it either, the answer is that of ``home``.
         """
-        return self._of_holders(
-            home, ids, lambda node, some: self.ask(node, [*map(request, some)]), is_missing
-        )
+
+        def ask(node: Address, some: Sequence[str]) -> _Answers[_T]:
+            return self.ask(node, [*map(request, some)])
+
+        return self._of_others(home, ids, ask(home, ids), ask, is_missing)
 
     def postpone(self, home: Address, ids: Sequence[str]) -> list[int | ClientError]:
         """WORKING for jobs of the node ``home``, as :meth:`ask_holders` does it: RETRY of each, in
@@ -286,16 +304,20 @@ class Servers:
         def ask(node: Address, some: Sequence[str]) -> list[int | ClientError]:
             return self._asked(node, len(some), lambda known: [*known.numbers("WORKING", some)])
 
-        return self._of_holders(home, ids, ask, lambda answer: isinstance(answer, UnknownJob))
+        answers = ask(home, ids)
+        if set(map(type, answers)) <= {int}:
+            return answers
+        return self._of_others(home, ids, answers, ask, lambda one: isinstance(one, UnknownJob))
 
-    def _of_holders(
+    def _of_others(
         self,
         home: Address,
         ids: Sequence[str],
+        answers: _Answers[_T],
         ask: Callable[[Address, Sequence[str]], _Answers[_T]],
         is_missing: Callable[[_T | ClientError], bool],
     ) -> _Answers[_T]:
-        answers = ask(home, ids)
+        """The answers, with those of other holders where that of ``home`` is missing."""
         for other in self.addresses:
             unsettled = [
                 number

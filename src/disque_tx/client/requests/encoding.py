@@ -9,7 +9,7 @@ node knows; the clients' ``address()`` is its address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -66,9 +66,13 @@ def _plain(parse: Callable[[Any], _T], *words: Word) -> Request[_T]:
     return Request(words, parse, 0.0, words[0] in REPEATABLE)
 
 
-def about_each(name: str, ids: Iterable[str]) -> bytes:
+def about_each(name: str, ids: Sequence[str]) -> bytes:
     """The same request about each of these jobs, as it is sent."""
     beginning = f"*2\r\n${len(name)}\r\n{name}\r\n$"
+    sizes = set(map(len, ids))
+    if len(sizes) == 1:
+        beginning += f"{sizes.pop()}\r\n"
+        return (beginning + f"\r\n{beginning}".join(ids) + "\r\n").encode()
     return "".join([f"{beginning}{len(each)}\r\n{each}\r\n" for each in ids]).encode()
 
 

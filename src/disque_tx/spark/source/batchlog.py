@@ -40,7 +40,9 @@ class BatchLog:
         """Keep the IDs of a batch; returns what Spark is to store. ``before``: the same of the
         batch before it, behind which the files of earlier ones are removed. ``size``: bytes of the
         bodies, which belong to it because the division into tasks follows from them."""
-        content = json.dumps({str(node): list(ids) for node, ids in offset.jobs.items()}).encode()
+        # A long text is written in a tenth of the time of many short ones. IDs have no spaces.
+        texts = {str(node): " ".join(ids) for node, ids in offset.jobs.items()}
+        content = json.dumps(texts).encode()
         digest = hashlib.sha256(content).hexdigest()
         folder = os.path.dirname(_file(before) or f"{_FOLDER}/{secrets.token_hex(8)}/0")
         file = f"{folder}/{offset.seq}-{digest[:16]}"
@@ -118,7 +120,11 @@ def _file(kept: Mapping[str, Any]) -> str | None:
 
 
 def _jobs(kept: Mapping[str, Any]) -> dict[Address, tuple[str, ...]]:
-    jobs = {address(node): tuple(ids) for node, ids in kept.items()}
+    """Node → IDs, which earlier versions wrote as an array."""
+    jobs = {
+        address(node): tuple(ids.split(" ") if isinstance(ids, str) else ids)
+        for node, ids in kept.items()
+    }
     if not all(is_job_id(job_id) for ids in jobs.values() for job_id in ids):
         raise _foreign()
     return jobs

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -23,9 +23,9 @@ from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, 
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
 from disque_tx.client.requests.selection import Selection
-from disque_tx.client.values import Job
 from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.options import Cluster
+from disque_tx.spark.source.rows import JobRows, delivered, joined
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST: Final = 16
@@ -75,8 +75,7 @@ class _Node:
 class _Taken:
     """What a node delivered. ``is_all``: it has no more now."""
 
-    jobs: list[Job]
-    size: int
+    jobs: JobRows
     is_all: bool
 
 
@@ -111,14 +110,14 @@ class Fetching:
         return {node.address: answer for node, answer in pairs if answer is not None}
 
     @uncollected()
-    def fetch(self, limit: Limit, turn: int, done: set[str]) -> dict[Address, list[Job]]:
+    def fetch(self, limit: Limit, turn: int, done: Collection[str]) -> dict[Address, JobRows]:
         """Node → jobs that it delivered, each job once. Jobs in ``done`` are stored already: they
         are acknowledged once more and left out. ``turn``: which node has the first turn.
 
         :raises CannotConnect: when no node can be reached.
         :raises Refused: when a node refuses to deliver.
         """
-        found: dict[Address, list[Job]] = {}
+        found: dict[Address, list[JobRows]] = {}
         seen = set(done)
         first = turn % len(self._nodes)
         asked = have_more = self._reachable([*self._nodes[first:], *self._nodes[:first]])
@@ -132,12 +131,13 @@ class Fetching:
                     finished.add(node.address)
                 if taken is not None:
                     new = _first(node, taken.jobs, seen, done)
-                    found.setdefault(node.address, []).extend(new)
-                    jobs_left -= len(new)
-                    bytes_left -= taken.size
+                    found.setdefault(node.address, []).append(new)
+                    jobs_left -= len(new.ids)
+                    bytes_left -= taken.jobs.size
             have_more = [node for node in have_more if node.address not in finished]
         self._check(asked)
-        return {node: jobs for node, jobs in found.items() if jobs}
+        together = {node: joined(several) for node, several in found.items()}
+        return {node: jobs for node, jobs in together.items() if jobs.ids}
 
     def close(self) -> None:
         """Close all connections."""
@@ -168,28 +168,34 @@ class Fetching:
         return lambda node: self._take(node, share)
 
     def _take(self, node: _Node, share: Limit) -> _Taken:
-        taken: list[Job] = []
-        size, most = 0, _FIRST
-        while len(taken) < share.jobs and size < share.size:
-            fitting = (share.size - size) * len(taken) // size if size else most
-            count = max(1, min(most, share.jobs - len(taken), fitting))
+        taken: list[JobRows] = []
+        jobs = size = 0
+        most = _FIRST
+        while jobs < share.jobs and size < share.size:
+            fitting = (share.size - size) * jobs // size if size else most
+            count = max(1, min(most, share.jobs - jobs, fitting))
             try:
-                (jobs,) = _ask(node, [self._selection.request(count)])
+                (some,) = _ask(node, [self._getting(count)])
             except ConnectionLost:
                 if not taken:
                     raise
-                return _Taken(taken, size, True)
+                return _Taken(joined(taken), True)
             except Refused as error:
                 # The jobs of a node that leaves move to other nodes, and are fetched there.
                 if error.code != "LEAVING":
                     raise
-                jobs = []
-            taken += jobs
-            size += sum(len(job.body) for job in jobs)
-            if len(jobs) < count:
-                return _Taken(taken, size, True)
+                some = JobRows()
+            taken.append(some)
+            jobs += len(some.ids)
+            size += some.size
+            if len(some.ids) < count:
+                return _Taken(joined(taken), True)
             most = min(_AT_ONCE, most * _GROWTH)
-        return _Taken(taken, size, False)
+        return _Taken(joined(taken), False)
+
+    def _getting(self, count: int) -> Request[JobRows]:
+        request = self._selection.request(count)
+        return Request(request.words, delivered, request.wait_s, request.repeatable)
 
 
 def _shares(nodes: Sequence[_Node], jobs: int, size: int) -> list[tuple[_Node, Limit]]:
@@ -200,16 +206,21 @@ def _shares(nodes: Sequence[_Node], jobs: int, size: int) -> list[tuple[_Node, L
     return [(node, Limit(each + (at < more), share)) for at, node in enumerate(asked)]
 
 
-def _first(node: _Node, jobs: Sequence[Job], seen: set[str], done: set[str]) -> list[Job]:
+def _first(node: _Node, jobs: JobRows, seen: set[str], done: Collection[str]) -> JobRows:
     """The jobs that were not seen before, which they are now. A job that is delivered twice while
     a batch is fetched, as its RETRY was almost over, counts once."""
-    found = {job.id: job for job in jobs}
-    again = [] if done.isdisjoint(found) else [job_id for job_id in found if job_id in done]
+    different = set(jobs.ids)
+    if len(different) == len(jobs.ids) and seen.isdisjoint(different):
+        seen |= different
+        return jobs
+    again = [job_id for job_id in dict.fromkeys(jobs.ids) if job_id in done]
     if again:
         node.servers.ask(node.address, [requests.ack_jobs(*again)])
-    new = found if seen.isdisjoint(found) else {i: job for i, job in found.items() if i not in seen}
-    seen.update(new)
-    return list(new.values())
+    is_new = []
+    for job_id in jobs.ids:
+        is_new.append(job_id not in seen)
+        seen.add(job_id)
+    return jobs.where(is_new)
 
 
 def _ask(node: _Node, several: Sequence[Request[_T]]) -> list[_T]:

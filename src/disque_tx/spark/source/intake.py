@@ -22,14 +22,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
-from disque_tx.client.values import Job
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
+from disque_tx.spark.source.rows import JobRows
 
 _LOG: Final = logging.getLogger(__name__)
 #: How long a job may be on its way from one node to another, and how often to look for it.
@@ -50,7 +51,7 @@ class StreamIntake:
         self._acknowledged: int | None = None
         self._held: int | None = None
         self._left_out: set[str] = set()
-        self._fetched: tuple[int, Mapping[str, Job]] = (0, {})
+        self._fetched: tuple[int, Mapping[Address, JobRows]] = (0, {})
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -75,9 +76,8 @@ class StreamIntake:
         found = self._fetching.fetch(limit, start.seq, done.ids())
         if not found and not self._left_out:
             return start
-        ids = {node: [job.id for job in jobs] for node, jobs in found.items()}
-        end = Offset(start.seq + 1, ids)
-        self._fetched = (end.seq, {job.id: job for jobs in found.values() for job in jobs})
+        end = Offset(start.seq + 1, {node: jobs.ids for node, jobs in found.items()})
+        self._fetched = (end.seq, found)
         self.hold(end)
         return end
 
@@ -112,8 +112,8 @@ class StreamIntake:
         """The current batch without the jobs that are left out."""
         return offset.without(self._left_out)
 
-    def fetched(self, offset: Offset) -> Mapping[str, Job]:
-        """ID → job, if this process fetched the batch; otherwise nothing."""
+    def fetched(self, offset: Offset) -> Mapping[Address, JobRows]:
+        """Node → what it delivered, if this process fetched the batch; otherwise nothing."""
         seq, jobs = self._fetched
         return jobs if seq == offset.seq else {}
 

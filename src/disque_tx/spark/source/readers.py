@@ -37,7 +37,7 @@ from disque_tx.spark.source.keeper import Keeper
 from disque_tx.spark.source.leases import Heartbeat, SourceLeases
 from disque_tx.spark.source.offsets import Offset, shares
 from disque_tx.spark.source.returned import Returned
-from disque_tx.spark.source.rows import delivered, job_row, job_rows
+from disque_tx.spark.source.rows import job_row, job_rows, joined
 from disque_tx.spark.source.staged import Staging
 
 _LOG: Final = logging.getLogger(__name__)
@@ -118,7 +118,8 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         driver = self._started()
         begun = driver.log.read(start)
-        driver.intake.leave_out(driver.returned.ids(start) & begun.ids())
+        if returned := driver.returned.ids(start):
+            driver.intake.leave_out(returned & begun.ids())
         room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
         if driver.left is None:
             end = driver.intake.advance(begun, Limit(room, self._options.bytes_max))
@@ -129,7 +130,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end is begun:
             driver.keeper.tell(None)
             return start
-        size = sum(len(job.body) for job in driver.intake.fetched(end).values())
+        size = sum(jobs.size for jobs in driver.intake.fetched(end).values())
         kept = driver.log.write(end, start, size)
         driver.hold(kept, end)
         return kept
@@ -157,15 +158,17 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             driver.returned.add(sorted(away))
         # What was given back before a restart may be a dead letter by now, and cannot be read.
         batch = driver.intake.readable(offset).without(returned)
-        jobs = driver.intake.fetched(offset)
+        fetched = driver.intake.fetched(offset)
         # The same tasks whenever it runs, so that they can be told from others.
         divided = shares(batch, self._options.partitions, end.get("bytes", 0))
         staging = self._staging(offset.seq)
-        if not jobs or self._options.details:
+        if not fetched or self._options.details:
             return [InputPartition(_Task(node, ids, staging)) for node, ids in divided]
-        rows = [delivered([jobs[job_id] for job_id in ids]) for _, ids in divided]
-        if rows and staging is not None:
-            rows = [staging.store(rows, self._options.ddl)]
+        jobs = joined(fetched[node].only(ids) for node, ids in batch.jobs.items())
+        if staging is None:
+            rows = jobs.parts(len(ids) for _, ids in divided)
+        else:
+            rows = [staging.store(jobs.rows, self._options.ddl)] if divided else []
         return [InputPartition(_packed(each)) for each in rows]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -181,7 +184,10 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with closing(self._options.cluster.servers()) as servers:
             ddl = self._options.ddl
             jobs = batches(job_rows(servers, task.node, task.ids, self._options), arrow_schema(ddl))
-            yield from jobs if task.staging is None else [task.staging.store(jobs, ddl)]
+            if task.staging is None:
+                yield from jobs
+            else:
+                yield task.staging.store(pa.Table.from_batches(jobs, arrow_schema(ddl)), ddl)
 
     def stop(self) -> None:
         """Send no more heartbeats: the leases expire. What is committed is acknowledged."""

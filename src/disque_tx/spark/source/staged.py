@@ -9,7 +9,6 @@ body is moved to Spark and back.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from uuid import uuid4
 
 import attrs
@@ -35,10 +34,9 @@ class Staging:
         """The folder, below that of the table."""
         return f"{self.beginning}{self.seq}-{self.name}"
 
-    def store(self, jobs: Iterable[pa.RecordBatch], ddl: str) -> pa.RecordBatch:
+    def store(self, jobs: pa.Table, ddl: str) -> pa.RecordBatch:
         """Write jobs, which have the columns ``ddl``; returns the row that says where."""
-        table = pa.Table.from_batches(jobs, arrow_schema(ddl))
-        found = StagedFile(self, ddl, write(self.root, table, self.folder))
+        found = StagedFile(self, ddl, write(self.root, jobs, self.folder))
         return pa.record_batch([[found.as_text()]], arrow_schema(STAGED_DDL))
 
 

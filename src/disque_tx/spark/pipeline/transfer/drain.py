@@ -34,7 +34,6 @@ from disque_tx.spark.schema import arrow_schema, jobs_ddl
 from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.intake import acknowledge
 from disque_tx.spark.source.offsets import Offset
-from disque_tx.spark.source.rows import delivered
 
 _JOBS_MAX: Final = 50_000
 #: A job may be on its way from one node to another: how long to look for more.
@@ -73,10 +72,10 @@ def drain(options: ReadOptions, table: JobTable, follow: bool, stopped: threadin
             empty = 0
             table.step("fetched")
             folder = f"drain-{uuid4().hex}"
-            rows = pa.Table.from_batches([delivered(jobs) for jobs in found.values()])
+            rows = pa.concat_tables([jobs.rows for jobs in found.values()])
             staged = Staged(folder, [write(table.root, rows, folder)])
             new = table.add(staged, rows.schema)
-            ids = {node: [job.id for job in jobs] for node, jobs in found.items()}
+            ids = {node: jobs.ids for node, jobs in found.items()}
             acknowledge(servers, Offset(turn, ids), strict=False)
             table.step("acknowledged")
             done = Drained(done.stored + new, done.again + len(rows) - new)
