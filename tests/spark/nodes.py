@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -125,8 +126,12 @@ class StreamTestCase(NodesTestCase):
     ) -> list[str]:
         """The IDs of a batch, or another column, as tasks read them."""
         parts = reader.partitions(start, end)
-        batches = [cast(pa.RecordBatch, batch) for part in parts for batch in reader.read(part)]
-        return [value for batch in batches for value in batch.column(column).to_pylist()]
+        return [value for part in parts for value in self.column(reader.read(part), column)]
+
+    def column(self, read: Iterator[Any], name: str) -> list[str]:
+        """A column of what a task reads."""
+        batches = [cast(pa.RecordBatch, batch) for batch in read]
+        return [value for batch in batches for value in batch.column(name).to_pylist()]
 
 
 def address_of(node: ScriptedNode) -> Address:

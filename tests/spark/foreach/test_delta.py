@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import BadOption
+from disque_tx.spark.errors import BadOption, BadPath
 from disque_tx.spark.foreach.delta import DeltaSink, _beginning, disque_delta
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.jobs import JobTable
@@ -105,6 +109,37 @@ class SinkTests(PipelineCase):
         error = self.assertRaises(BadOption, sink, self.files("a", 1)[1], 0)
         for table in (self.table, f"{self.table}-other"):
             self.assertIn(table, str(error))
+
+    def test_other_disk(self) -> None:
+        """Rows that executors wrote to a disk of their own end the query, and are not taken for a
+        batch without jobs; so does a file that a task of the source wrote there."""
+        # The same name is another place for Java and its children than for this process.
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        name = f"jobs-{uuid4().hex}"
+        mine = self.folder / name
+
+        def with_folder(id_: str) -> str:
+            """The ID; the driver has made the folder of the batch, as it does on a cluster."""
+            for folder in Path(name).glob("stream-*"):
+                (mine / folder.name).mkdir(parents=True, exist_ok=True)
+            return id_
+
+        rows = self.rows("ab").select(fn.udf(with_folder, "string")("id").alias("id"))
+        sink = DeltaSink(JobTable(f"/proc/self/cwd/{name}"), "orders")
+        error = self.assertRaises(BadPath, sink, rows, 0)
+        self.assertIn(name, str(error))
+        self.assertFalse(DeltaLog.exists(str(mine)))
+        folder, staged = self.files("ab", 1)
+        shutil.rmtree(Path(self.table, folder))
+        self.assertRaises(BadPath, self.sink(), staged, 0)
+
+    def test_empty(self) -> None:
+        """A batch without rows adds none, and the next one is stored."""
+        sink = self.sink()
+        sink(self.rows("a").where("id > 'b'"), 0)
+        sink(self.rows("b"), 1)
+        self.assert_stored("b", 1)
 
     def test_unnamed(self) -> None:
         """Outside of a streaming query its name has to be given, and the error says where."""

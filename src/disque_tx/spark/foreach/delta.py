@@ -14,10 +14,11 @@ from typing import Final
 from uuid import uuid4
 
 import attrs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import BadOption
-from disque_tx.spark.paths import resolved
+from disque_tx.spark.errors import BadOption, BadPath
+from disque_tx.spark.paths import exists, resolved
 from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.jobs import WINDOW_JOBS, JobTable, unfinished
 from disque_tx.spark.pipeline.tables.table import columns_of, writing
@@ -55,6 +56,7 @@ class DeltaSink:
         :raises BadOption: when it is not known which query this is, or its source writes files for
             another table.
         :raises BadTable: when the rows have no IDs, or the table is of another kind.
+        :raises BadPath: when executors wrote to a disk that this process does not have.
         """
         app = self.app or _query_of(rows)
         # Spark runs a batch again that it has not committed itself.
@@ -66,7 +68,11 @@ class DeltaSink:
             self._adopt([StagedFile.of(row[0]) for row in rows.collect()], app, batch)
             return
         folder = f"{beginning}{batch}-{uuid4().hex}"
-        staged = writing(rows.sparkSession, rows, self.table.root, folder=folder)
+        counts = Observation()
+        counted = rows.observe(counts, fn.count(fn.lit(1)).alias("rows"))
+        staged = writing(rows.sparkSession, counted, self.table.root, folder=folder)
+        if sum(file.rows for file in staged.files) < counts.get["rows"]:
+            raise self._not_shared()
         self.table.add(staged, columns_of(rows), app, batch)
 
     def _adopt(self, found: Sequence[StagedFile], app: str, batch: int) -> None:
@@ -79,9 +85,18 @@ class DeltaSink:
                 f"The option deltaTable is {staging.root}, and the table of disque_delta is"
                 f" {self.table.root}. Name the same table."
             )
+        if not all(exists(f"{self.table.root}/{each.file.path}") for each in found):
+            raise self._not_shared()
         self._clean(staging.beginning, staging.seq - 1, staging.folder)
         files = Staged(staging.folder, [each.file for each in found])
         self.table.add(files, arrow_schema(found[0].ddl), app, batch)
+
+    def _not_shared(self) -> BadPath:
+        return BadPath(
+            f"Spark's executors wrote files of this batch to {self.table.root} that this process"
+            " does not find there: they have another disk. Nothing was stored or acknowledged."
+            " Name a folder that all machines share, or s3://BUCKET/FOLDER."
+        )
 
     def _clean(self, beginning: str, last: int, but: str = "") -> None:
         """Remove what the query wrote before it was killed, and did not commit: folders with a

@@ -7,8 +7,9 @@ the jobs with its partition, or reads them by their IDs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -162,13 +163,15 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # The same tasks whenever it runs, so that they can be told from others.
         divided = shares(batch, self._options.partitions, end.get("bytes", 0))
         staging = self._staging(offset.seq)
-        if not fetched or self._options.details:
+        if self._options.details or not (fetched or staging):
             return [InputPartition(_Task(node, ids, staging)) for node, ids in divided]
-        jobs = joined(fetched[node].only(ids) for node, ids in batch.jobs.items())
+        jobs = joined(fetched[node].only(ids) for node, ids in batch.jobs.items() if fetched)
         if staging is None:
             rows = jobs.parts(len(ids) for _, ids in divided)
         else:
-            rows = [staging.store(jobs.rows, self._options.ddl)] if divided else []
+            # Here also when it runs again: executors may have neither this disk nor the nodes.
+            found = jobs.rows.to_batches() if fetched else self._shown(divided)
+            rows = [staging.store(found, self._options.ddl)] if divided else []
         return [InputPartition(_packed(each)) for each in rows]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -181,13 +184,14 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             with pa.ipc.open_stream(task) as rows:
                 yield from rows
             return
+        jobs = self._shown([(task.node, task.ids)])
+        yield from jobs if task.staging is None else [task.staging.store(jobs, self._options.ddl)]
+
+    def _shown(self, several: Iterable[tuple[Address, Sequence[str]]]) -> Iterator[pa.RecordBatch]:
+        """Jobs of nodes, read by their IDs."""
         with closing(self._options.cluster.servers()) as servers:
-            ddl = self._options.ddl
-            jobs = batches(job_rows(servers, task.node, task.ids, self._options), arrow_schema(ddl))
-            if task.staging is None:
-                yield from jobs
-            else:
-                yield task.staging.store(pa.Table.from_batches(jobs, arrow_schema(ddl)), ddl)
+            rows = [job_rows(servers, node, ids, self._options) for node, ids in several]
+            yield from batches(chain.from_iterable(rows), arrow_schema(self._options.ddl))
 
     def stop(self) -> None:
         """Send no more heartbeats: the leases expire. What is committed is acknowledged."""

@@ -1,14 +1,15 @@
 """Jobs of a stream that become a file at once, and no rows of Spark.
 
 With the option ``deltaTable``, the source writes the jobs of a batch as a Parquet file to the
-folder of that table; the driver does, as it has fetched them, or each task, if it has to read them
-again. The rows of the stream are then these files, which ``disque_delta`` adds to the table: no
-body is moved to Spark and back.
+folder of that table; the driver does, as it has fetched them, or with ``includeDetails`` each task,
+as that has to read them. The rows of the stream are then these files, which ``disque_delta`` adds
+to the table: no body is moved to Spark and back.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from uuid import uuid4
 
 import attrs
@@ -34,9 +35,10 @@ class Staging:
         """The folder, below that of the table."""
         return f"{self.beginning}{self.seq}-{self.name}"
 
-    def store(self, jobs: pa.Table, ddl: str) -> pa.RecordBatch:
+    def store(self, jobs: Iterable[pa.RecordBatch], ddl: str) -> pa.RecordBatch:
         """Write jobs, which have the columns ``ddl``; returns the row that says where."""
-        found = StagedFile(self, ddl, write(self.root, jobs, self.folder))
+        table = pa.Table.from_batches(jobs, arrow_schema(ddl))
+        found = StagedFile(self, ddl, write(self.root, table, self.folder))
         return pa.record_batch([[found.as_text()]], arrow_schema(STAGED_DDL))
 
 
