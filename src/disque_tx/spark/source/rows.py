@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
@@ -48,7 +47,7 @@ class JobRows:
     def where(self, wanted: Sequence[bool]) -> JobRows:
         """The jobs for which this is true."""
         rows = self.rows.filter(pa.array(wanted, pa.bool_()))
-        size = pc.sum(pc.binary_length(rows.column(_BODY))).as_py() or 0
+        size = sum(map(len, rows.column(_BODY).to_pylist()))
         return JobRows(list(compress(self.ids, wanted)), rows, size)
 
     def only(self, ids: Collection[str]) -> JobRows:
