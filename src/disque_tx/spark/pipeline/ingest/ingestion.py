@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -19,6 +20,9 @@ from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
 from disque_tx.spark.sessions import check_classic
+
+#: A column that is in no line.
+_IS_EVENT: Final = "is event"
 
 
 def ingest(
@@ -53,10 +57,12 @@ class _SparkReading:
             more = logs.parsed_with_text(self._spark, sorted(joined)).drop("line", "file")
             lines = more if lines is None else lines.unionByName(more)
         assert lines is not None
-        counts = Observation()
-        is_event = fn.count_if(logs.is_event()).alias("events")
-        observed = lines.observe(counts, is_event, fn.count("*").alias("lines"))
-        staged = writing(self._spark, logs.events(observed), table.root, "dt")
+        # Computed once, for what is counted and for what is stored.
+        found_out = lines.withColumn(_IS_EVENT, logs.is_event())
+        is_event, counts = fn.col(_IS_EVENT), Observation()
+        counted = (fn.count_if(is_event).alias("events"), fn.count("*").alias("lines"))
+        observed = found_out.observe(counts, *counted)
+        staged = writing(self._spark, logs.events(observed, is_event), table.root, "dt")
         found = counts.get
         return StagedLines(staged, int(found["events"]), int(found["lines"]) - int(found["events"]))
 

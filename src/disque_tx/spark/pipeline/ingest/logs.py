@@ -89,10 +89,11 @@ def is_event() -> Column:
     return fn.coalesce(answer, fn.lit(False))
 
 
-def events(lines: DataFrame) -> DataFrame:
-    """The events among parsed lines, with the columns of the table and ``dt``."""
+def events(lines: DataFrame, wanted: Column | None = None) -> DataFrame:
+    """The events among parsed lines, with the columns of the table and ``dt``. ``wanted``: what
+    :func:`is_event` found, if it is a column of the lines."""
     named = [fn.col(f"`{old}`").alias(new) for old, new in RENAMED.items()]
-    return lines.where(is_event()).select(
+    return lines.where(is_event() if wanted is None else wanted).select(
         fn.substring("source", 8, 40).alias("node"),
         fn.substring_index("id", ".", 1).cast("bigint").alias("boot"),
         fn.substring_index("id", ".", -1).cast("bigint").alias("seq"),
