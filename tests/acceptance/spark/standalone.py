@@ -109,16 +109,19 @@ class StandaloneCluster:
         """Kill a worker with all that it has started, as if its machine had failed, if one of these
         is writing a file below a folder; whether there was one."""
         for worker in self._programs[1:]:
-            pids = [worker.pid, *below(worker.pid)]
-            if not any(has_open(pid, folder) for pid in pids):
-                continue
-            for pid in pids:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass  # it has ended with the one above
-            return True
+            if any(has_open(pid, folder) for pid in (worker.pid, *below(worker.pid))):
+                self.kill_worker(worker)
+                return True
         return False
+
+    def kill_worker(self, worker: subprocess.Popen[bytes] | None = None) -> None:
+        """Kill a worker, by default the first one, with all that it has started."""
+        worker = worker or self._programs[1]
+        for pid in (worker.pid, *below(worker.pid)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended with the one above
 
     def close(self) -> None:
         """End everything."""

@@ -129,7 +129,7 @@ class ChainTests(StandaloneCase):
 
 
 class WorkerTests(StandaloneCase):
-    """A worker is killed while its tasks write files."""
+    """A worker is killed in the middle of a command."""
 
     def kill_writer(self, running: subprocess.Popen[str], table: Path) -> None:
         """Kill one, and look whether a task was lost; the command must succeed."""
@@ -166,12 +166,21 @@ class WorkerTests(StandaloneCase):
         self.assertEqual((len(expected), expected), (len(rows), set(rows)))
 
     def test_stream(self) -> None:
-        """A stream goes on with the other worker, stores each job once and acknowledges it."""
+        """A stream whose driver is killed when it has written the file of a batch, and one of whose
+        workers is lost, goes on with the other worker when it is started again: it stores each job
+        once and acknowledges it."""
         daemon = self.running()
         ids = add_many(address(daemon), "q", _STREAMED, retry_s=600)
         table = self.place / "jobs"
         words = ("stream", "q", "--into", str(table), "--servers", address(daemon))
-        self.kill_writer(self.started(*words), table)
+        first = self.started(*words)
+        wait_for(lambda: [*table.glob("staged-*/*.parquet")], "the driver writes a file", _RUN_S)
+        first.kill()
+        first.wait()
+        self.assertFalse([*table.glob("_checkpoint/commits/0")])
+        self.cluster.kill_worker()
+        self.pipeline(*words)
+        self.assertEqual(1, self.cluster.alive())
         rows = DeltaTable(str(table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
         self.assertEqual((_STREAMED, ids), (len(rows), set(rows)))
         self.assertEqual("0", daemon.info()["registered_jobs"])

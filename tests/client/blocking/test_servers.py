@@ -134,6 +134,15 @@ class ServersTests(NodesTestCase):
         self.assertEqual([[b"WORKING", job_id.encode()] for job_id in ids], home.requests)
         self.assertEqual([[b"WORKING", ids[599].encode()]], other.requests)
 
+    def test_postponed_alike(self) -> None:
+        """Jobs whose IDs have the same size, as they do, are told apart; an answer that is not a
+        number is an error of the node."""
+        home = self.node(WORKING=[b":60\r\n", b":70\r\n", b":80\r\n", b"+OK\r\n"])
+        servers = self.servers(home)
+        self.assertEqual([60, 70], servers.postpone(address_of(home), IDS[:2]))
+        self.assertEqual([[b"WORKING", job_id.encode()] for job_id in IDS[:2]], home.requests)
+        self.assertRaises(BrokenReply, servers.postpone, address_of(home), IDS[:2])
+
     def test_idle_connection(self) -> None:
         """A connection that the node closed meanwhile is opened again."""
         node = self.node(PING=[b"+PONG\r\n", HANG_UP, b"+PONG\r\n"])
