@@ -347,4 +347,4 @@ def _reversed(value: i64) -> i64:
     value = (value >> 2 & 0x3333_3333) | (value & 0x3333_3333) << 2
     value = (value >> 4 & 0x0F0F_0F0F) | (value & 0x0F0F_0F0F) << 4
     value = (value >> 8 & 0x00FF_00FF) | (value & 0x00FF_00FF) << 8
-    return ((value >> 16 | value << 16) & 0xFFFF_FFFF) >> (32 - PLACE_BITS)
+    return (value >> 16 | value << 16) >> (32 - PLACE_BITS) & _PLACE_MASK
