@@ -8,7 +8,6 @@ clients, write and sync the log, close.
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import secrets
@@ -52,6 +51,7 @@ from disque_tx.services.node.control import NodeControl, SingleProcess, raise_fd
 from disque_tx.services.node.evacuation import ShutdownEvacuation
 from disque_tx.services.node.identity import first_epoch, new_node_id
 from disque_tx.services.node.keeping import Keeping
+from disque_tx.services.node.memory import map_large_blocks, tame_collector
 from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from disque_tx.services.turns.runtime import Runtime, SystemClock
@@ -191,7 +191,8 @@ class NodeRoot(MultiService, SingleProcess):
         self.log.warning(
             f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})"
         )
-        self._tame_collector()
+        tame_collector()
+        map_large_blocks()
 
     def listen(self) -> None:
         """Listen for clients and for other nodes."""
@@ -210,13 +211,6 @@ class NodeRoot(MultiService, SingleProcess):
             settings.maxclients = fitting
         self.listeners.open()
         self.bus.open()
-
-    @staticmethod
-    def _tame_collector() -> None:
-        """Jobs hold no cycles: the collector must not walk over all of them again and again."""
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(5_000, 5, 1_000_000_000)
 
     def startService(self) -> None:
         """Load the log, then serve, and notify the system that the node is ready."""

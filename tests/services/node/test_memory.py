@@ -1,0 +1,34 @@
+"""How the process of a node uses memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.services.node.memory import map_large_blocks
+
+_MIB = 1024 * 1024
+
+
+def mapped_kib() -> int:
+    """How much memory the process has mapped."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (size,) = [line.split()[1] for line in lines if line.startswith("VmSize:")]
+    return int(size)
+
+
+class LargeBlocksTests(SynchronousTestCase):
+    """``map_large_blocks``."""
+
+    def test_given_back(self) -> None:
+        """What a table has outgrown is given back, also when large blocks were freed before, and
+        small ones lie behind it."""
+        self.assertTrue(map_large_blocks())
+        for _ in range(3):
+            large = bytearray(24 * _MIB)
+            behind = [bytearray(100_000) for _ in range(20)]
+            with_large = mapped_kib()
+            del large
+            self.assertGreater(with_large - mapped_kib(), 23 * 1024)
+            del behind
