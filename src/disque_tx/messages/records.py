@@ -12,8 +12,8 @@ from typing import Final
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
-from disque_tx.messages.hashes import hash32, place32
 from disque_tx.messages.limits import U16_MAX, U32_MAX
+from disque_tx.text.hashes import hash32, place32
 
 JOB_ID_LENGTH: Final = 40
 #: In place of a job ID where there is none.

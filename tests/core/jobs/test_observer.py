@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import DELAYED, IN_FLIGHT, NOWHERE, Job
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS, JobObserver
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.bustypes import GOTACK, REPLJOB
 from tests.core.bench import ME, MemoryLog, NodeCase
 from tests.core.peerbench import B, PeerCase, peer_job

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.reasons import REASON_BYTES_MAX, Reasons
+from disque_tx.core.lookup.table import Table
 
 
 class ReasonsTests(SynchronousTestCase):

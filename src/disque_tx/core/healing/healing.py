@@ -23,7 +23,6 @@ from disque_tx.core.adding.placement import Placement
 from disque_tx.core.adding.replication import Replication
 from disque_tx.core.base.part import NEVER_MS, Part
 from disque_tx.core.base.schedule import earlier
-from disque_tx.core.base.walk import Walk
 from disque_tx.core.delivery.acks import Acks
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.delivery.delivery import Delivery
@@ -32,6 +31,7 @@ from disque_tx.core.healing.repairs import Repairs
 from disque_tx.core.healing.restarts import RestartedNodes
 from disque_tx.core.healing.shortages import Shortage, Shortages
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.lookup.walk import Walk
 from disque_tx.core.nodes.links import LinkWatcher
 from disque_tx.core.state.state import State
 from disque_tx.messages.holders import ARRIVED, HoldersMessage

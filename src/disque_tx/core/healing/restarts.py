@@ -25,12 +25,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import NEVER_MS
-from disque_tx.core.base.walk import Walk
 from disque_tx.core.delivery.arrival import Arrivals
 from disque_tx.core.healing.copyrate import shares
 from disque_tx.core.healing.repairs import Repairs
 from disque_tx.core.healing.shortages import may_be_copied
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.lookup.walk import Walk
 from disque_tx.core.nodes.duplicateids import same_start
 from disque_tx.core.state.state import State
 from disque_tx.messages.bustypes import CAN_HAND_OVER

@@ -15,9 +15,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.lookup.table import Table
 from disque_tx.core.policies.policies import Policies
 from disque_tx.messages.records import ACTIVE, QUEUED
 

@@ -15,10 +15,10 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.base.outbox import Outbox
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.lookup.table import Table
 from disque_tx.errors import LocalError
 from disque_tx.messages.records import NOTE_BYTES_MAX, OWNER_BYTES_MAX
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
+from disque_tx.core.lookup.table import Table
 
 # What an observer subscribes to: bits.
 ENDS: Final = 1

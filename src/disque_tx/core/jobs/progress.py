@@ -13,10 +13,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.part import Turn
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, Job
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.records import ACTIVE
 
 #: A fraction of 1, in thousandths.

@@ -10,10 +10,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.table import Table
 from disque_tx.core.jobs.job import Job
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.lookup.table import Table
 
 #: Bytes of one text.
 REASON_BYTES_MAX: Final = 1_024

@@ -13,11 +13,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.namedtable import NamedTable
-from disque_tx.core.base.table import Table
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_FLIGHT, LOADED, NOWHERE, Job
 from disque_tx.core.jobs.observer import JobObserver
+from disque_tx.core.lookup.namedtable import NamedTable
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.records import Keyed
 
 #: Tallies of nothing that are kept.

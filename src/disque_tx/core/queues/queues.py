@@ -9,11 +9,11 @@ from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX, check_queue
 from disque_tx.core.base.client import Client
-from disque_tx.core.base.namedtable import NamedTable
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.rates import MARK_MS, Rates
 from disque_tx.core.jobs.memory import QUEUE_BYTES, Memory
 from disque_tx.core.jobs.order import JobOrder
+from disque_tx.core.lookup.namedtable import NamedTable
 from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.selector import Selector

@@ -10,13 +10,13 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.base.jobtable import JobTable
 from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.schedule import Schedule
 from disque_tx.core.jobs.job import ACK, BACKOFF, IN_FLIGHT, NOWHERE, Job
 from disque_tx.core.jobs.memory import Memory, job_bytes
 from disque_tx.core.jobs.observer import ENDS, MOVES, RECORDS, JobObserver
+from disque_tx.core.lookup.jobtable import JobTable
 from disque_tx.messages.records import (
     ACKED,
     ACTIVE,

@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
-from disque_tx.core.base.namedtable import NamedTable
+from disque_tx.core.lookup.namedtable import NamedTable
 from disque_tx.core.statistics.waits import Histogram
 from disque_tx.messages.records import Keyed
 

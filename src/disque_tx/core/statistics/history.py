@@ -18,11 +18,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.namedtable import NamedTable
 from disque_tx.core.base.part import Part, Turn
 from disque_tx.core.base.totals import Totals
 from disque_tx.core.jobs.memory import Memory
 from disque_tx.core.jobs.tallies import Tallies
+from disque_tx.core.lookup.namedtable import NamedTable
 from disque_tx.core.queues.queues import Queues
 from disque_tx.core.statistics.flows import FLOWS_MAX, Flow, Flows
 from disque_tx.core.statistics.rings import COUNTS, STEPS_S, Record

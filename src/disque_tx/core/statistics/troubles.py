@@ -9,8 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.namedtable import NamedTable
 from disque_tx.core.base.part import Turn
+from disque_tx.core.lookup.namedtable import NamedTable
 from disque_tx.messages.records import JobRecord, Keyed
 
 #: Failures of so long ago are of the present; a queue without any for this time has no trouble.

@@ -41,6 +41,7 @@ from disque_tx.services.clients.listeners import FastReactor, Listeners
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.machine.files import RealFiles
 from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.machine.memory import map_large_blocks, tame_collector
 from disque_tx.services.machine.platform import Platform
 from disque_tx.services.machine.process import DISQUE_VERSION, ProcessInfo, SystemdWatchdog, notify
 from disque_tx.services.net.certificates import Certificates, Identity
@@ -51,7 +52,6 @@ from disque_tx.services.node.control import NodeControl, SingleProcess, raise_fd
 from disque_tx.services.node.evacuation import ShutdownEvacuation
 from disque_tx.services.node.identity import first_epoch, new_node_id
 from disque_tx.services.node.keeping import Keeping
-from disque_tx.services.node.memory import map_large_blocks, tame_collector
 from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from disque_tx.services.turns.runtime import Runtime, SystemClock

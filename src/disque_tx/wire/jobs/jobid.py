@@ -13,9 +13,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.messages.hashes import ID_CHARACTERS
 from disque_tx.messages.limits import U16_MAX
 from disque_tx.messages.records import IdSource
+from disque_tx.text.hashes import ID_CHARACTERS
 
 _COUNTER: Final = Struct("<Q")
 _SUFFIXES_KEPT: Final = 1024
@@ -38,7 +38,7 @@ def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
 class JobIdSource(IdSource):
     """``seed``: 40 random hex characters, drawn at process start. Of the 144 bits between the node
     and the TTL the first 30 count, from a number on that comes from the seed, so that jobs are
-    neighbours in tables (see :func:`~disque_tx.messages.hashes.place32`). The other 114 come from
+    neighbours in tables (see :func:`~disque_tx.text.hashes.place32`). The other 114 come from
     it, as many as the original uses."""
 
     def __init__(self, seed: bytes) -> None:

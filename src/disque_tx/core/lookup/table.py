@@ -21,8 +21,8 @@ from typing import Final, Generic, TypeVar, cast
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-from disque_tx.messages.hashes import hash32
 from disque_tx.messages.records import Keyed
+from disque_tx.text.hashes import hash32
 
 T = TypeVar("T", bound=Keyed)
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from mypy_extensions import i32, i64
 
-from disque_tx.messages.limits import U32_MAX
-
 #: The characters that a number is written with in a job ID, by their value.
 ID_CHARACTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _VALUES: Final = bytes([max(0, ID_CHARACTERS.find(byte)) for byte in range(256)])
@@ -37,5 +35,5 @@ def place32(job_id: bytes) -> i32:
 
 
 def _signed(value: i64) -> i32:
-    low = value & U32_MAX
+    low = value % 0x1_0000_0000
     return i32(low if low < 0x8000_0000 else low - 0x1_0000_0000)

@@ -3,7 +3,7 @@
 A hash scatters entries over the memory, so that with a million of them each access is waited for.
 But jobs that are made one after the other are mostly delivered, acknowledged and copied one after
 the other, and lie side by side in memory. The IDs that a node makes count upwards
-(:func:`~disque_tx.messages.hashes.place32`). So here neighbours in time are neighbours in the
+(:func:`~disque_tx.text.hashes.place32`). So here neighbours in time are neighbours in the
 table as well, and a walk goes through the memory from one end to the other.
 
 Who may choose IDs, or which jobs are left over of many, could have a great number meet in one
@@ -19,9 +19,9 @@ from typing import Final, Generic, TypeVar
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.table import PLACE_BITS, Table
-from disque_tx.messages.hashes import hash32, place32
+from disque_tx.core.lookup.table import PLACE_BITS, Table
 from disque_tx.messages.records import JOB_ID_LENGTH, Keyed
+from disque_tx.text.hashes import hash32, place32
 
 T = TypeVar("T", bound=Keyed)
 

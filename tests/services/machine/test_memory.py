@@ -6,7 +6,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.node.memory import map_large_blocks
+from disque_tx.services.machine.memory import map_large_blocks
 
 _MIB = 1024 * 1024
 

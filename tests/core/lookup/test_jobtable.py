@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.jobtable import JobTable
-from disque_tx.core.base.walk import Walk
-from disque_tx.messages.hashes import ID_CHARACTERS, place32
+from disque_tx.core.lookup.jobtable import JobTable
+from disque_tx.core.lookup.walk import Walk
 from disque_tx.messages.records import JobRecord
+from disque_tx.text.hashes import ID_CHARACTERS, place32
 from disque_tx.wire.jobs.jobid import JobIdSource
 from tests import profiles  # noqa: F401
 

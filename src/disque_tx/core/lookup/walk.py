@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.table import Table
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.records import Keyed
 
 T = TypeVar("T", bound=Keyed)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.jobtable import JobTable
-from disque_tx.core.base.namedtable import RECENT_MAX, NamedTable
-from disque_tx.core.base.table import Table
+from disque_tx.core.lookup.jobtable import JobTable
+from disque_tx.core.lookup.namedtable import RECENT_MAX, NamedTable
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.records import JobRecord, Keyed
 from tests import profiles  # noqa: F401
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.base.table import Table
-from disque_tx.core.base.walk import Walk
+from disque_tx.core.lookup.table import Table
+from disque_tx.core.lookup.walk import Walk
 from disque_tx.messages.records import Keyed
-from tests.core.base.test_table import drop, filled, name, numbers
+from tests.core.lookup.test_table import drop, filled, name, numbers
 
 #: What happens between two parts: entries from this number on are added, or removed.
 _CHANGES = st.lists(st.tuples(st.booleans(), st.integers(0, 3_000)), max_size=20)

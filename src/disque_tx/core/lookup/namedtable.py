@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from disque_tx.core.base.table import Table
+from disque_tx.core.lookup.table import Table
 from disque_tx.messages.records import Keyed
 
 T = TypeVar("T", bound=Keyed)

@@ -1,0 +1,1 @@
+"""Tables: entries found by ID or name, and looked through while they change."""
