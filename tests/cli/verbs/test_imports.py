@@ -70,6 +70,12 @@ class CallTests(SynchronousTestCase):
         """A job that RQ would drop after some time is dropped after it here, too."""
         self.assertEqual(1.5, _moved(("f", None, (), {}), 1500).ttl_s)
 
+    def test_ttl_over(self) -> None:
+        """A job that RQ deletes in this moment does not get a new life by being moved."""
+        for ttl_ms in (0, -2):
+            error = self.assertRaises(CannotMove, _moved, ("f", None, (), {}), ttl_ms)
+            self.assertIn("expired", str(error))
+
     def test_no_code(self) -> None:
         """To read a job never runs code that somebody has put into Redis."""
         self.assertIn("system", self.reason(("f", None, (_Attack(),), {})))

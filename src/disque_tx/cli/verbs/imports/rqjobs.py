@@ -35,6 +35,8 @@ _MORE_THAN_A_CALL: Final = {
 }
 _EMPTY: Final = (b"", b"0", b"[]", b"null")
 _WAITS: Final = (b"queued", b"scheduled", b"created")
+#: What PTTL says of a key that ends in this millisecond, and of one that has ended.
+_OVER_MS: Final = (0, -2)
 
 
 class CannotMove(DisqueError):
@@ -55,7 +57,7 @@ def call_of(job_id: str, queue: str, fields: Mapping[bytes, bytes], ttl_ms: int)
 
     :raises CannotMove: the job is not a plain call, or is not waiting.
     """
-    if b"data" not in fields:
+    if b"data" not in fields or ttl_ms in _OVER_MS:
         raise CannotMove("RQ has no data of it; it expired, or was deleted")
     status = fields.get(b"status", b"queued")
     if status not in _WAITS:
