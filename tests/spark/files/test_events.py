@@ -102,6 +102,20 @@ class EventTests(SynchronousTestCase):
             self.assertEqual(len(rows), len(whole.splitlines()))
             self.assertEqual(read > 0, len(rows) > 0)
 
+    def test_damaged_block(self) -> None:
+        """Damage costs the lines of the compressed blocks from it on, none before."""
+        data = b"".join(event(number) for number in range(10_000))
+        damaged = bytearray(zstandard.compress(data))
+        damaged[-200:-100] = bytes(value ^ 0x5A for value in damaged[-200:-100])
+        with self.assertLogs("disque_tx.spark.files.lines", "WARNING"):
+            found = self.rows(bytes(damaged), "bad.jsonl.zst")
+        rows = [row for row in found if row["_corrupt"] is None]
+        lost = len(data) - sum(len(event(number)) for number in range(len(rows)))
+        self.assertEqual(
+            [f"1.{number}" for number in range(len(rows))], [row["id"] for row in rows]
+        )
+        self.assertLess(lost, 2 * zstandard.BLOCKSIZE_MAX)
+
     def test_folder(self) -> None:
         """Only finished files of a folder are read; a path without files is an error."""
         day = self.root / "dt=2026-11-20" / "hour=19"

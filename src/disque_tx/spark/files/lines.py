@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
@@ -64,7 +65,23 @@ def pieces(raw: BinaryIO, file: str) -> Iterator[bytes]:
             done += len(piece)
             yield piece
     except zstandard.ZstdError as error:
-        _LOG.warning("%s is damaged behind %d bytes of lines: %s", file, done, error)
+        rest = _to_damage(raw, done) if raw.seekable() else b""
+        _LOG.warning("%s is damaged behind %d bytes of lines: %s", file, done + len(rest), error)
+        if rest:
+            yield rest
+
+
+def _to_damage(raw: BinaryIO, done: int) -> bytes:
+    """What lies between ``done`` bytes of lines and the damage. It is read block by block of the
+    compressed file, for a step that fails loses what it had decompressed."""
+    raw.seek(0)
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    reader.seek(done)
+    rest = bytearray()
+    with suppress(zstandard.ZstdError):
+        while block := reader.read(zstandard.BLOCKSIZE_MAX):
+            rest += block
+    return bytes(rest)
 
 
 def _events(block: bytes) -> Iterator[pa.RecordBatch]:

@@ -69,6 +69,8 @@ class DeltaSink:
             return
         folder = f"{beginning}{batch}-{uuid4().hex}"
         counts = Observation()
+        # Spark counts what is written without a shuffle in between once for each partition, also
+        # where a task runs twice.
         counted = rows.observe(counts, fn.count(fn.lit(1)).alias("rows"))
         staged = writing(rows.sparkSession, counted, self.table.root, folder=folder)
         if sum(file.rows for file in staged.files) < counts.get["rows"]:
