@@ -4,7 +4,7 @@ The tests of ``src/disque_tx/a/b/c.py`` are
 
 1. its own, ``tests/a/b/test_c.py``,
 2. those that import it, wherever they are,
-3. all others of ``tests/a/b``,
+3. all others of ``tests/a/b``, and of the folders that it lies in below ``tests/a``,
 4. those of ``tests/a`` and of the folders in :data:`_MORE` that import what uses it: the
    modules that import it, or import such a module of its own package.
 
@@ -50,6 +50,9 @@ def tests_for(path: Path) -> list[list[str]]:
     lots = [[own], importing, sorted(beside.glob("test_*.py"))]
     if packages and packages[0] not in _BESIDE_ONLY:
         users = _users(module)
+        below = _TESTS / packages[0]
+        around = [folder for folder in beside.parents if below in folder.parents]
+        lots += [sorted(folder.glob("test_*.py")) for folder in around]
         folders = {packages[0], *_MORE.get(packages[0], ())}
         near = [test for test in _unit_tests() if test.relative_to(_TESTS).parts[0] in folders]
         lots.append([test for test in near if users & _known_to(test)])

@@ -154,12 +154,13 @@ class RunTests(SynchronousTestCase):
         self.assertLessEqual(max(map(len, lots)), 16)
 
     def test_importing_tests(self) -> None:
-        """Tests that import a module are run on its mutants, wherever they are; and those that
-        import what uses it."""
+        """Tests that import a module are run on its mutants, wherever they are; those that import
+        what uses it; and those of the folders around its own."""
         self.assertIn("tests.text.test_globs", tests_for(PACKAGE / "text" / "globs.py")[0])
         for path, test in (
             ("messages/records.py", "tests.wire.bus.test_parser"),
             ("core/unique/keeper.py", "tests.core.delivery.test_acks"),
+            ("cli/verbs/queues/wait.py", "tests.cli.verbs.test_said"),
         ):
             self.assertIn(test, [one for lot in tests_for(PACKAGE / path) for one in lot])
 
