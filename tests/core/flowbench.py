@@ -178,9 +178,10 @@ class FlowTestCase(SynchronousTestCase):
     """Jobs that are added at one node and wanted at another."""
 
     nodes = 3
+    originals: tuple[int, ...] = ()
 
     def setUp(self) -> None:
-        self.flow = Flow(self.nodes)
+        self.flow = Flow(self.nodes, self.originals)
 
     def client(self) -> Client:
         """A client that just sent a request."""

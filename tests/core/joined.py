@@ -66,6 +66,7 @@ class ConnectedNodes:
     def _link(self, membership: Membership, here: int, there: int) -> None:
         entry = NodeEntry(self.ids[there], b"10.0.0.%d" % (there + 1), 7711, 0, self.now_ms)
         entry.numbers = True
+        entry.newest_link = 1
         membership.add(entry)
         way = _Direction(self._waiting, there, here)
         entry.link = Link(way, entry, entry.ip, b"", self.now_ms, 1)

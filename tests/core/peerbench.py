@@ -63,6 +63,7 @@ class PeerCase(NodeCase):
         number = peer[0]
         entry = NodeEntry(peer, b"10.0.0.%d" % number, 7711, 0, self.now_ms)
         entry.numbers = True
+        entry.newest_link = 1
         self.node.membership.add(entry)
         self.sinks[peer] = SentMessages()
         self.link(peer)

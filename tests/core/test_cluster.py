@@ -159,6 +159,14 @@ class JoinTests(NetCase):
         everybody = {self.first.id, self.second.id}
         self.assertEqual([everybody, everybody], [peer.known_ids() for peer in self.nodes])
 
+    def test_known_after_meet(self) -> None:
+        """A node that was met may know this one only after the first message: from a second one at
+        once it learns who made the link, and takes jobs that come on it."""
+        self.first.meet(self.second, self.net.now_ms)
+        self.net.run(200)
+        (wire,) = [wire for wire in self.net.wires if wire.caller is self.first]
+        self.assertEqual([MEET, PING], [message.type for message in wire.there.sent])
+
     def test_meet_myself(self) -> None:
         """Meeting oneself ends at once and leaves nothing behind."""
         self.first.membership.learn_ip(self.first.ip)

@@ -303,11 +303,17 @@ class Cluster:
     def receive(self, link: Link, message: Gossip) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
         before = link.features
+        met = link.entry is not None and link.entry.flags & HANDSHAKE != 0
         self._heartbeats.receive(link, message, self._turn.now_ms, self.node_timeout_ms)
         if link.entry is not None and link.features != before:
             if self._tables is not None:
                 self._tables.greet(link)
             self._links_changed()
+        entry = link.entry
+        if met and entry is not None and entry.link is link and not entry.flags & HANDSHAKE:
+            # Our first message may have come before the node knew this one: who made the link, and
+            # may send it jobs, it learns from one after that.
+            self._ping(entry, PING)
 
     def failed(self, message: NodeFailed) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""

@@ -36,6 +36,7 @@ from disque_tx.messages.bus import (
     QueueSignal,
 )
 from disque_tx.messages.bustypes import (
+    CAN_HEAL,
     DELJOB,
     DEMAND,
     ENQUEUE,
@@ -165,6 +166,8 @@ class Inbox:
         """YOURJOBS."""
         assert isinstance(message, JobsMessage)
         self._taking.take(sender, message, is_replaced(sender, link))
+        if not link.features & CAN_HEAL:
+            self._healing.check_soon()
 
     def _needed(self, sender: NodeEntry, link: Link, message: Message) -> None:
         """NEEDJOBS."""

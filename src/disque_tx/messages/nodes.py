@@ -120,6 +120,12 @@ class NodeEntry:
         """Our own link to it is up."""
         return self.link is not None
 
+    @property
+    def ready(self) -> bool:
+        """It takes what our own link to it brings, and can answer: one that numbers its links has
+        made one to this node. Until then it may not know this node, and drops its messages."""
+        return self.link is not None and (self.newest_link != 0 or not self.numbers)
+
     def line(self, unix_ms: i64) -> bytes:
         """The node as one line of text, line end included.
 

@@ -33,6 +33,12 @@ class SpreadCase(PeerCase):
         self.assertEqual(clients, [wait.client for wait in waits])
         return [wait.job.nodes for wait in waits]
 
+    def placed(self) -> tuple[bytes, ...]:
+        """The nodes that get the copies of one more job."""
+        client = self.begin_add(2)
+        (wait,) = [w for w in self.node.waiters.copies.values() if w.client is client]
+        return wait.job.nodes
+
 
 class OtherHostTests(SpreadCase):
     """Two nodes on this node's host, one on another."""
@@ -40,6 +46,18 @@ class OtherHostTests(SpreadCase):
     def test_preferred(self) -> None:
         """The failure of a host takes all its nodes with it, so the copy goes to another host."""
         self.assertEqual([(ME, D)] * 30, self.holders(2))
+
+    def test_not_known_there(self) -> None:
+        """A node that was met a moment ago, and has made no link to this one, drops copies, as it
+        does not know this node yet; it gets its share as soon as it has."""
+        entry = self.node.membership.nodes[D]
+        entry.newest_link = 0
+        self.assertNotIn(D, {node for nodes in self.holders(2) for node in nodes})
+        entry.newest_link = 1
+        self.assertEqual((ME, D), self.placed())
+        entry.newest_link = 0
+        entry.numbers = False  # an original does not show its links
+        self.assertEqual((ME, D), self.placed())
 
     def test_asynchronous(self) -> None:
         """The same holds for jobs whose client does not wait."""

@@ -10,7 +10,7 @@ from disque_tx.core.nodes.membership import Membership
 from disque_tx.messages.bus import BusSink
 from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, MYSELF, Link, NodeEntry
 from tests.core.bench import ME
-from tests.core.healing.healbench import AFTER_MS, HealCase
+from tests.core.healing.healbench import AFTER_MS, LONG_MS, HealCase
 
 
 class LoadedTests(HealCase):
@@ -29,6 +29,26 @@ class LoadedTests(HealCase):
         self.assertEqual(([0], 0), (self.holders(job_id), sum(self.made())))
         self.pass_ms(8_000)
         self.assertEqual((2, 1), (len(self.holders(job_id)), sum(self.made())))
+
+
+class GivenTests(HealCase):
+    """A node of the original gives away a job whose holders nobody replaced."""
+
+    nodes = 6
+    originals = (0,)
+
+    def test_copies_made(self) -> None:
+        """Who gets the job has its copies made, though no node was lost since."""
+        self.flow.nodes[0].healing.nodes.after_ms = 0
+        job_id = self.add_job(0, replicate=3)
+        for holder in self.holders(job_id)[1:]:
+            self.kill(holder)
+        self.pass_ms(LONG_MS)
+        self.assertEqual([0], self.holders(job_id))
+        taker = next(at for at in range(1, self.nodes) if at not in self.dead)
+        client = self.wait(taker)
+        self.pass_ms(LONG_MS)
+        self.assertEqual(([True], 3), (self.served(client), len(self.holders(job_id))))
 
 
 class LostNodesTests(SynchronousTestCase):
@@ -96,13 +116,18 @@ class LostNodesTests(SynchronousTestCase):
         self.assertEqual(ALIVE, self.status(b"b"))
 
     def test_removed(self) -> None:
-        """A node that was removed from the table is lost at once, until it is there again."""
+        """A node that was removed from the table is lost at once, until it is there again; none is
+        where copies are never made again."""
         del self.membership.nodes[b"b" * 40]
         self.membership.refresh()
         self.assertTrue(self.at(2_000))
         self.assertEqual((LOST, 2_000), (self.status(b"b"), self.lost.since_ms(b"b" * 40)))
         self.assertFalse(self.lost.knows(b"b" * 40))
         self.assertTrue(self.lost.knows(b"c" * 40))
+        self.lost.after_ms = 0
+        self.assertEqual((True, ALIVE), (self.at(2_500), self.status(b"b")))
+        self.lost.after_ms = 100_000
+        self.assertEqual((True, LOST), (self.at(2_600), self.status(b"b")))
         self.add(b"b")
         self.assertTrue(self.at(3_000))
         self.assertEqual(ALIVE, self.status(b"b"))
@@ -131,15 +156,21 @@ class LostNodesTests(SynchronousTestCase):
         self.assertEqual((True, ALIVE), (self.at(9_001), self.status(b"b")))
 
     def test_takers(self) -> None:
-        """This node counts among those that can be given copies, unless it leaves; when there are
-        more than before, that is known, and less is no growth."""
+        """This node counts among those that can be given copies, unless it leaves, and others once
+        they are linked in both directions; when there are more than before, that is known, and less
+        is no growth."""
         self.assertEqual((3, 1_000), (self.lost.takers, self.lost.grown_ms))
         self.entries[b"b"].link = None
         self.assertTrue(self.at(2_000))
         self.assertEqual((2, 1_000), (self.lost.takers, self.lost.grown_ms))
-        self.add(b"d")
+        entry = self.add(b"d")
         self.assertTrue(self.at(3_000))
         self.assertEqual((3, 3_000), (self.lost.takers, self.lost.grown_ms))
+        entry.numbers = True
+        self.assertTrue(self.at(3_500))
+        self.assertEqual(2, self.lost.takers)
+        entry.newest_link = 1
+        self.assertTrue(self.at(3_600))
         self.membership.set_leaving(True)
         self.assertTrue(self.at(4_000))
         self.assertEqual(2, self.lost.takers)

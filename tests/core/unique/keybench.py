@@ -92,6 +92,7 @@ class KeyCluster:
         entry.link = Link(Way(self, by, to), entry, entry.ip, b"", self.now_ms, 1)
         entry.link.features = CAN_KEYS | CAN_SETTLE
         self.up[by].membership.refresh()
+        self.up[to].membership.nodes[by].newest_link = 1
 
     def unlink(self, by: bytes, to: bytes) -> None:
         """It is down, and the other node counts as failed."""

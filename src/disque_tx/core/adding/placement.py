@@ -40,7 +40,7 @@ class Placement:
         ``nodes``. ``avoid``: a host on which there are copies enough. ``alive``: those of the
         holders that have not lost their copies, ``None`` for all."""
         membership = self._membership
-        able = [e for e in membership.reachable if e.link is not None and e.id not in nodes]
+        able = [e for e in membership.reachable if e.ready and e.id not in nodes]
         if not membership.hosts_differ:
             added = min(count, i64(len(able)))
             if added < len(able):
@@ -97,6 +97,6 @@ class Placement:
             elif host and host != only:
                 return b""
         for entry in membership.reachable:
-            if entry.link is not None and membership.host(entry) != only:
+            if entry.ready and membership.host(entry) != only:
                 return only
         return b""

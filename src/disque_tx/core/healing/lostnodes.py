@@ -1,8 +1,8 @@
 """Which nodes no longer count as holders of copies.
 
-1. A node that was removed from the table (CLUSTER FORGET) is lost at once; one that has been in
-   FAIL for :attr:`LostNodes.after_ms`, or that is to be forgotten, is lost from then on, until it
-   is back.
+1. A node that was removed from the table (CLUSTER FORGET) is lost at once, unless copies are never
+   made again; one that has been in FAIL for :attr:`LostNodes.after_ms`, or that is to be forgotten,
+   is lost from then on, until it is back.
 2. A holder that this node has never known counts as one that has just failed: it may be a new
    node, or one that was removed while this one was down.
 3. A node that leaves has its copies still, but others are to have them.
@@ -93,11 +93,12 @@ class LostNodes:
         for node_id in self._given_up.keys() - known:
             del self._given_up[node_id]
         self._known = known
-        lost.update(self._removed)
+        if self.after_ms > 0:
+            lost.update(self._removed)
         for node_id, seen_ms in self._unknown.items():
             if 0 < self.after_ms <= now_ms - seen_ms:
                 lost.setdefault(node_id, seen_ms + int(self.after_ms))
-        takers: i64 = len([e for e in membership.reachable if e.link is not None])
+        takers: i64 = len([e for e in membership.reachable if e.ready])
         if not membership.leaving:
             takers += 1
         if lost == self.lost and leaving == self.leaving and takers == self.takers:

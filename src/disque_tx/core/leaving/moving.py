@@ -56,7 +56,7 @@ class Moving:
         self.able = [
             entry
             for entry in self._membership.reachable
-            if entry.link is not None and not is_silent(entry, now_ms) and entry.id not in full
+            if entry.ready and not is_silent(entry, now_ms) and entry.id not in full
         ]
 
     def is_full(self, node_id: bytes) -> None:
