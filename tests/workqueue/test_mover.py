@@ -128,6 +128,127 @@ class ResumeTests(MoveCase):
         self.assertEqual([], self.server.reactor.getDelayedCalls())
 
 
+class _Target(OneNode):
+    """A node to which items are moved. ``added``: the bodies of jobs."""
+
+    def __init__(self) -> None:
+        super().__init__(details())
+        self.added: list[bytes] = []
+
+    async def add_job_with(self, queue: str, body: bytes, options: object) -> str:
+        """Record the body."""
+        self.added.append(body)
+        return JOB_ID
+
+
+class MoveTests(SynchronousTestCase):
+    """A move of items that wait; ``held``: how many a worker has, which come back in time."""
+
+    def setUp(self) -> None:
+        self.server = RedisDouble(self.answer)
+        self.queue = WorkQueue("P", self.server.redis)
+        self.node = _Target()
+        client: Any = self.node
+        self.seen: list[tuple[int, int]] = []
+        self.mover = Mover(
+            self.queue,
+            self.server.redis,
+            Parking(client, lambda address: client, "q", parking_options()),
+            progress=lambda moved, left: self.seen.append((moved, left)),
+            at_a_time=1,
+        )
+        self.waiting = [b"a", b"b"]
+        self.held = 0
+
+    def answer(self, words: list[bytes]) -> Any:
+        """The replies of a server with these items."""
+        if words[0] == b"EVALSHA":
+            sha = words[1].decode()
+            if sha == LEASE.sha:
+                return [self.waiting.pop(0), b"data"] if self.waiting else None
+            if sha == COUNTS.sha:
+                return [len(self.waiting), self.held]
+            return [] if sha == ABANDONED.sha else 1
+        empty = {b"HGETALL": [], b"LRANGE": [], b"SCAN": [b"0", []], b"SET": b"OK"}
+        return empty.get(words[0], 1)
+
+    def begin(self) -> Any:
+        """The move, after all that can be done at this moment."""
+        running = self.mover.run()
+        self.server.settle()
+        return running
+
+    def test_moved(self) -> None:
+        """Each item becomes a job, which is delivered; people see how far the move is."""
+        self.assertEqual(2, self.successResultOf(self.begin()))
+        bodies = [job_body(Item(name, b"data")) for name in ("a", "b")]
+        self.assertEqual((bodies, [JOB_ID] * 2), (self.node.added, self.node.enqueued))
+        self.assertEqual([(1, 1), (2, 0), (2, 0)], self.seen)
+        self.assertEqual((2, True), (self.mover.moved, self.mover.ended))
+
+    def test_leased(self) -> None:
+        """An item is leased for a minute, and the same step notes that a move has it: if the move
+        is killed then, the next one knows."""
+        self.begin()
+        lease = next(
+            words for _, words in self.server.requests if words[1:2] == [LEASE.sha.encode()]
+        )
+        self.assertEqual((b"60000", b"P:moving"), (lease[8], lease[-1]))
+
+    def test_held(self) -> None:
+        """Items that workers hold are waited for, and the move ends when they are done or moved;
+        those whose lease has expired are returned meanwhile."""
+        self.held = 1
+        running = self.begin()
+        self.assertNoResult(running)
+        self.assertEqual(((2, 1), False), (self.seen[-1], self.mover.ended))
+        before = self.server.commands().count(b"LRANGE")
+        self.server.advance(1)
+        self.assertNoResult(running)
+        self.assertGreater(self.server.commands().count(b"LRANGE"), before)
+        self.held, self.waiting = 0, [b"c"]
+        self.server.advance(1)
+        self.assertEqual((3, True), (self.successResultOf(running), self.mover.ended))
+        self.assertEqual([], self.server.reactor.getDelayedCalls())
+
+    def test_lock_renewed(self) -> None:
+        """As long as a move waits, it keeps its lock: three times in the time for which it has
+        it."""
+        self.held = 1
+        self.begin()
+        for _ in range(6):
+            self.server.advance(1)
+        session = self.queue.session.encode()
+        renewed = [words for _, words in self.server.requests if words[-2:] == [session, b"6000"]]
+        self.assertGreaterEqual(len([one for one in renewed if one[0] == b"EVALSHA"]), 3)
+        self.mover.stop()
+        self.server.advance(1)
+
+    def test_stopped(self) -> None:
+        """A move that is stopped ends, and leaves what it has not begun."""
+        self.held = 1
+        running = self.begin()
+        self.waiting = [b"c"]
+        self.mover.stop()
+        self.server.advance(1)
+        self.assertEqual(2, self.successResultOf(running))
+        self.assertEqual(([b"c"], False), (self.waiting, self.mover.ended))
+
+    def test_renewal_fails(self) -> None:
+        """A move that could not renew its lock moves no more items."""
+        self.held = 1
+        running = self.begin()
+        answer = self.server.answer
+        mine = self.queue.session.encode()
+        self.server.answer = lambda words: 0 if words[-2:-1] == [mine] else answer(words)
+        self.server.advance(2)
+        self.waiting = [b"c"]
+        self.server.advance(2)
+        self.failureResultOf(running, MoveRefused)
+        self.assertEqual(2, len(self.node.added))
+        self.assertEqual([], self.server.reactor.getDelayedCalls())
+
+
 class LockTests(MoveCase):
     """Another move holds the lock."""
 

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.values import Hello, JobDetails, NodeInfo
+from disque_tx.workqueue.errors import MoveRefused
 from disque_tx.workqueue.items import Item, job_body
 from disque_tx.workqueue.parking import PARK_S, Parking, parking_options
 
@@ -73,6 +74,99 @@ class OneNode:
         yield self.job
 
 
+class Member(OneNode):
+    """A client of one node of a cluster. ``added``: what was added with ADDJOB; ``closed``: how
+    often it was closed."""
+
+    def __init__(self, address: str = "", nodes: tuple[NodeInfo, ...] = ()) -> None:
+        super().__init__(details())
+        self.address = address
+        self.nodes = nodes
+        self.added: list[tuple[object, ...]] = []
+        self.closed = 0
+
+    async def hello(self) -> Hello:
+        """The reply of the first node."""
+        return Hello(NODE_ID, self.nodes)
+
+    async def add_job_with(self, *words: object) -> str:
+        """Record the words."""
+        self.added.append(words)
+        return JOB_ID
+
+    async def close(self) -> None:
+        """Record it."""
+        self.closed += 1
+
+
+class ClusterTests(SynchronousTestCase):
+    """Jobs are looked for, released and dropped at the node that has created them."""
+
+    def setUp(self) -> None:
+        self.client = Member(nodes=(
+            NodeInfo("b" * 40, "10.0.0.2", 7712, 1), NodeInfo("a" * 40, "::1", 7711, 1),
+            NodeInfo("c" * 40, "10.0.0.3", 7713, 100), NodeInfo("d" * 40, "", 7714, 1),
+            NodeInfo("e" * 40, "10.0.0.5", 7715, 99),
+        ))  # fmt: skip
+        self.members: list[Member] = []
+        client: Any = self.client
+        self.options = parking_options(replicate=2)
+        self.parking = Parking(client, self.member, "q", self.options)
+        self.result(self.parking.open())
+
+    def member(self, address: str) -> Any:
+        """A client of this node alone."""
+        self.members.append(Member(address))
+        return self.members[-1]
+
+    def result(self, of: Any) -> Any:
+        """The result of a coroutine."""
+        return self.successResultOf(Deferred.fromCoroutine(of))
+
+    def test_nodes(self) -> None:
+        """Nodes that have failed or leave, or whose address is not known, are not asked."""
+        addresses = [one.address for one in self.members]
+        self.assertEqual(["10.0.0.2:7712", "[::1]:7711", "10.0.0.5:7715"], addresses)
+
+    def test_creator(self) -> None:
+        """The node whose ID begins as that of the job is asked; if it is not there, any other."""
+        creator = self.members[1]
+        self.result(self.parking.release(JOB_ID))
+        self.result(self.parking.drop(JOB_ID))
+        self.assertEqual(([JOB_ID], [JOB_ID]), (creator.enqueued, creator.acked))
+        other = JOB_ID.replace("aaaaaaaa", "cccccccc")
+        self.result(self.parking.release(other))
+        self.result(self.parking.drop(other))
+        self.assertEqual(([], [other]), (self.client.enqueued, self.client.acked))
+        self.assertEqual([[], []], [self.members[at].acked for at in (0, 2)])
+
+    def test_parked(self) -> None:
+        """An item becomes a job that no worker gets for an hour, with the options of the move."""
+        item = Item("item", b"data")
+        self.assertEqual(JOB_ID, self.result(self.parking.park(item)))
+        self.assertEqual([("q", job_body(item), self.options)], self.client.added)
+        shown = (self.options.delay_s, self.options.retry_s, self.options.ttl_s)
+        self.assertEqual((3600, 300, 86_400, 2), (*shown, self.options.replicate))
+
+    def test_close(self) -> None:
+        """The connections to single nodes are closed, and that of the program stays open."""
+        self.result(self.parking.close())
+        self.assertEqual([1, 1, 1, 0], [one.closed for one in (*self.members, self.client)])
+
+    def test_options(self) -> None:
+        """Options with which a move might do an item twice are refused, and the text has limits
+        that are not."""
+        for retry_s in (-1, 1801):
+            error = self.assertRaises(MoveRefused, parking_options, retry_s)
+            self.assertIn(f"A RETRY of {retry_s} s is not from 0 to 1800 s", str(error))
+        error = self.assertRaises(MoveRefused, parking_options, 300, 7199)
+        self.assertIn("A TTL of 7199 s is too short: jobs wait for up to 3600 s", str(error))
+        self.assertIn("Give 7200 s or more.", str(error))
+        for retry_s, ttl_s in ((0, 7200), (1800, 7201)):
+            options = parking_options(retry_s, ttl_s)
+            self.assertEqual((retry_s, ttl_s), (options.retry_s, options.ttl_s))
+
+
 class ParkingTests(SynchronousTestCase):
     """A delivered job must not be queued again, because a worker processes it."""
 
@@ -97,6 +191,12 @@ class ParkingTests(SynchronousTestCase):
         delivered_ms = retry_s * 1000 + jitter_ms - 500
         self.assertFalse(self.is_released(details(retry_s=retry_s, next_requeue_ms=delivered_ms)))
         self.assertTrue(self.is_released(details(retry_s=retry_s)))
+
+    def test_boundary(self) -> None:
+        """A delivery may come up to five seconds later than RETRY; a job that is due later than
+        that was never delivered."""
+        for next_ms, expected in ((305_000, False), (305_001, True)):
+            self.assertIs(expected, self.is_released(details(next_requeue_ms=next_ms)))
 
     def test_other_states(self) -> None:
         """Jobs that are queued, acknowledged or never queued again are not released."""
