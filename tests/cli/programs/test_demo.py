@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Final
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.programs import demo
 from disque_tx.cli.programs.demo import DemoCounts, introduction, progress_line
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from tests.cli.livenode import VerbCase
+
+
+#: A program that runs until its standard input ends.
+_WAITS: Final = "import sys; sys.stdin.read()"
 
 
 class IntroductionTests(SynchronousTestCase):
@@ -35,6 +47,56 @@ class ProgressTests(SynchronousTestCase):
         line = progress_line(counts, 2.0)
         self.assertTrue(line.endswith("6100 added      6000 done      3000 jobs/s"), line)
         self.assertIn(f"[{'#' * 10}{' ' * 20}]", line)
+
+
+class EndTests(SynchronousTestCase):
+    """What is said, and the exit status, when the daemon ends by itself, or does not start."""
+
+    def setUp(self) -> None:
+        for name in ("_show", "_print_next_steps"):
+            self.patch(demo, name, lambda *words: None)
+
+    def run_with(self, source: str, starts: bool = True) -> tuple[int, str, str]:
+        """Status, output and error output of a demonstration whose daemon is this program, which
+        has ended or waits."""
+
+        @contextmanager
+        def daemon(*_words: object) -> Iterator[subprocess.Popen[bytes]]:
+            words = [sys.executable, "-c", source]
+            with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+                if source != _WAITS:
+                    process.wait()
+                yield process
+
+        self.patch(demo, "_daemon", daemon)
+        self.patch(demo, "_answers", lambda port: starts)
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            status = demo._run("/", False)
+        return status, out.getvalue(), err.getvalue()
+
+    def test_well(self) -> None:
+        """A daemon that runs to the end is a success, and its port was shown."""
+        status, output, errors = self.run_with(_WAITS)
+        self.assertEqual((0, ""), (status, errors))
+        self.assertRegex(output, r"\AThe daemon serves on port \d+\n\Z")
+
+    def test_ended(self) -> None:
+        """A daemon that has ended is a failure, with its status."""
+        status, _, errors = self.run_with("raise SystemExit(3)")
+        self.assertEqual((1, "The daemon has ended, with status 3.\n"), (status, errors))
+
+    def test_not_started(self) -> None:
+        """A daemon that does not answer is a failure, and nothing else is tried."""
+        status, output, errors = self.run_with(_WAITS, starts=False)
+        self.assertEqual((1, ""), (status, output))
+        self.assertRegex(errors, r"\AThe daemon did not start within \d+ seconds.\n\Z")
+
+    def test_free_port(self) -> None:
+        """The ports of the demonstration, that of the bus as well, are taken by nobody."""
+        for number in (port := demo._free_port()), port + BUS_PORT_OFFSET:
+            with socket.socket() as sock:
+                sock.bind(("127.0.0.1", number))
 
 
 class ClientTests(VerbCase):

@@ -76,6 +76,46 @@ class CommandLineTests(SynchronousTestCase):
         self.assertIn("can't open config file '/no/such.conf'", self.out.getvalue())
 
 
+class DaemonizeTests(SynchronousTestCase):
+    """A server that goes into the background: what the user's shell sees of it."""
+
+    def started(self, *reasons: str) -> tuple[int, str, list[str]]:
+        """Exit status and error output of the process that the user has started, whose child
+        reports these reasons; and what the child notes about itself."""
+        notes = Path(self.mktemp()).absolute()
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                os.dup2(writer, 2)
+                sys.stderr = os.fdopen(writer, "w", buffering=1)
+                report = server._daemonize(waits=True)
+                streams = [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]
+                leads = os.getsid(0) == os.getpid()
+                notes.write_text("\n".join([*streams, "leads" if leads else "is led"]))
+                for reason in reasons:
+                    report(reason)
+            finally:
+                os._exit(3)
+        os.close(writer)
+        with os.fdopen(reader, encoding="utf-8") as said:
+            text = said.read()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return status, text, notes.read_text().splitlines()
+
+    def test_started(self) -> None:
+        """The command succeeds when the server has started, and a failure after that is not the
+        command's; the server has no terminal, and is not ended with the session of the user."""
+        null = [os.devnull] * 3
+        self.assertEqual((0, "", [*null, "leads"]), self.started("", "too late"))
+
+    def test_failed(self) -> None:
+        """The command fails with the reason why the server did not start; also where it could not
+        say why."""
+        self.assertEqual((1, "no port\n"), self.started("no port")[:2])
+        self.assertEqual((1, "The start has failed.\n"), self.started()[:2])
+
+
 class PidFileTests(SynchronousTestCase):
     """The file with the process ID."""
 

@@ -123,6 +123,30 @@ class ImportTests(VerbCase):
         self.assertIsNone(found.peek("delayed"))
         self.assertIsNone(found.peek("buried"))
 
+    def test_buried(self) -> None:
+        """A buried job waits a month for people, with all that is needed to put it back into its
+        queue, and with how often it has failed."""
+        self.server.put("mail", "buried", 1)
+        found = self.server.client
+        found.use("mail")
+        for _ in range(2):
+            taken = found.reserve()
+            assert taken is not None
+            found.release(taken.id, 1)
+        taken = found.reserve()
+        assert taken is not None
+        found._call(f"bury {taken.id} 1")
+        self.assertEqual(0, self.run_import("--ttl", "7000", "--to", "all")[0])
+        (job,) = self.client.take("dead:all", no_hang=True)
+        details = self.client.show(job.id)
+        assert details is not None
+        self.assertEqual(30 * 86_400, details.ttl_s)
+        letter = Letter.decoded(job.data)
+        expected = ("all", f"beanstalkd:mail:{taken.id}", "It was buried in beanstalkd.", 60, 7000)
+        shown = (letter.queue, letter.id, letter.reason, letter.retry_s, letter.ttl_s)
+        self.assertEqual(expected, shown)
+        self.assertEqual(2, letter.nacks)
+
     def test_refused(self) -> None:
         """A job that is not taken here goes back to its tube as it was, for the workers there, and
         the others are not touched."""

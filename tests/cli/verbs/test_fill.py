@@ -72,6 +72,9 @@ class FillTests(VerbCase):
             status, _, error = self.disque("fill", str(path), "--bad", str(aside))
             self.assertEqual((0, 3), (status, self.length("q")))
             self.assertEqual(bad, aside.read_bytes())
+            self.assertIn("line 2 is not a job: ", error)
+            self.assertIn("; it was set aside\n", error)
+            self.assertTrue(error.endswith("2 jobs added\n1 lines were set aside\n"), error)
             self.disque("drain", "q", "--timeout", "0")
 
     def test_refused(self) -> None:

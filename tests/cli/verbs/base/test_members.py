@@ -12,7 +12,8 @@ from disque_tx.client.values import ClusterNode, Hello, NodeInfo
 from tests.acceptance.daemon import free_port
 from tests.cli.double import ScriptedServer
 
-_HELLO = b"*3\r\n:1\r\n$1\r\na\r\n*4\r\n$1\r\na\r\n$0\r\n\r\n$4\r\n7711\r\n$1\r\n1\r\n"
+#: The reply to HELLO of a node that is alone.
+HELLO = b"*3\r\n:1\r\n$1\r\na\r\n*4\r\n$1\r\na\r\n$0\r\n\r\n$4\r\n7711\r\n$1\r\n1\r\n"
 
 
 class MembersTests(SynchronousTestCase):
@@ -26,7 +27,7 @@ class MembersTests(SynchronousTestCase):
 
     def test_some_are_silent(self) -> None:
         """Replies of reachable nodes are returned; for the others, the reason is reported."""
-        server = ScriptedServer(_HELLO, b"+PONG\r\n")
+        server = ScriptedServer(HELLO, b"+PONG\r\n")
         self.addCleanup(server.stop)
         here, dead, odd = str(server.address), f"127.0.0.1:{free_port()}", "no address:x"
         found = self.members().ask((here, dead, odd), lambda node: node.ping())

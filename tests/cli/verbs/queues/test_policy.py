@@ -56,6 +56,14 @@ class PolicyVerbTests(VerbCase):
         )
         self.assertEqual([[b"mail:a", [b"ttl", b"70"]]], self.connection.call("QPOLICY", "LIST"))
 
+    def test_repaired(self) -> None:
+        """After a repair people see how many settings were numbered anew, deleted ones included."""
+        self.policy("set", "mail:*", "ttl", 60, "retry", 5)
+        self.policy("del", "mail:*", "ttl")
+        count = self.connection.call("QPOLICY", "REPAIR")
+        self.assertEqual((0, f"{count}\n", ""), self.policy("repair"))
+        self.assertGreaterEqual(count, 1)
+
     def test_errors(self) -> None:
         """Errors name the setting and what it takes, of a dry run as of the node."""
         text = "Policy setting 'ttl' must be a whole number of seconds"

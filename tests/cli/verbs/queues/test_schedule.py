@@ -56,6 +56,15 @@ class ScheduleVerbTests(VerbCase):
         self.assertIn("Delete the schedule s?", error)
         self.assertEqual(1, len(self.connection.call("SCHEDULE", "LIST")))
 
+    def test_repaired(self) -> None:
+        """After a repair people see how many entries were numbered anew, deleted ones included."""
+        for name in ("a", "b", "c"):
+            self.schedule("set", name, 60, "q", "b")
+        self.schedule("del", "c", "--yes")
+        count = self.connection.call("SCHEDULE", "REPAIR")
+        self.assertEqual((0, f"{count}\n", ""), self.schedule("repair"))
+        self.assertGreaterEqual(count, 2)
+
     def test_errors(self) -> None:
         """Errors are the node's, which say what is wrong with which word."""
         for words, text in (

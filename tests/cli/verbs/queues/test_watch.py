@@ -33,6 +33,14 @@ class WatchTests(VerbCase):
         self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
         self.assertEqual(["none", "0"], rows[4][:2])
 
+    def test_interval_before(self) -> None:
+        """The interval may also be given before the verb, as for commands of the server."""
+        slept: list[float] = []
+        self.patch(module.time, "sleep", slept.append)
+        for before, after in ((("-i", 7.5), ()), ((), ("-i", 7.5)), (("-i", 3), ("-i", 7.5))):
+            self.disque(*before, "watch", "q", "--count", 2, *after)
+        self.assertEqual([7.5] * 3, slept)
+
     def test_progress(self) -> None:
         """Who watches a queue sees how far its jobs are; those of other queues do not matter."""
         for queue, fraction in (("q", "0.4"), ("other", "0.5")):

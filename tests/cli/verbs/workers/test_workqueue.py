@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stdout
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 
+from disque_tx.cli.verbs.base.reactor import SignalHandling
 from disque_tx.cli.verbs.workers import workqueue
 from disque_tx.workqueue import KeyPrefix
+from disque_tx.workqueue.scripts import COUNTS
 from tests.cli.livenode import VerbCase
+from tests.workqueue.redisdouble import RedisDouble
 
 _REDIS = "redis://127.0.0.1:1/3"
+
+
+def _answer(words: list[bytes]) -> Any:
+    """The replies of a server on which nothing is to be cleaned."""
+    if words[0] == b"EVALSHA":
+        return [3, 4] if words[1] == COUNTS.sha.encode() else []
+    return {b"LRANGE": [], b"SCAN": [b"0", []]}.get(words[0], 0)
 
 
 class WordTests(VerbCase):
@@ -86,6 +99,64 @@ class WordTests(VerbCase):
             self.assertEqual((0, ""), (status, errors))
             ((name, function),) = self.started
             self.assertEqual(("workqueue", main), (name, function.__name__))
+
+    def begun(self, server: RedisDouble, *words: str) -> tuple[Deferred[None], SignalHandling]:
+        """The command with these words, on this server, and what a signal would do."""
+        self.started.clear()
+        status, _, errors = self.disque("workqueue", *words, "redis://127.0.0.1")
+        self.assertEqual((0, ""), (status, errors))
+        signals = SignalHandling()
+        running = Deferred.fromCoroutine(self.started[0][1](server.reactor, signals))
+        server.settle()
+        return running, signals
+
+    def test_once(self) -> None:
+        """A clean and a count print a line for each work queue; a deep clean also looks at keys
+        that are in no list."""
+        server = RedisDouble(_answer)
+        two = ("--prefix", "p", "--prefix", "r")
+        cleaned, counted = "0 items returned", "3 waiting, 4 in processing"
+        for words, line, deep in (
+            (("clean", *two, "--once"), cleaned, False),
+            (("clean", *two, "--once", "--deep"), cleaned, True),
+            (("counts", *two), counted, False),
+        ):
+            server.requests.clear()
+            out = io.StringIO()
+            with redirect_stdout(out):
+                running, _ = self.begun(server, *words)
+                for _ in range(5):
+                    server.advance(1)
+            self.assertIsNone(self.successResultOf(running))
+            self.assertEqual(f"p: {line}\nr: {line}\n", out.getvalue())
+            self.assertEqual(deep, b"SCAN" in server.commands())
+
+    def test_often(self) -> None:
+        """A service cleans as often as it is said, until a signal ends it, which is a success."""
+        self.patch(workqueue, "_log_to_stderr", lambda level: None)  # it would be for all tests
+        server = RedisDouble(_answer)
+        words = ("clean", "--prefix", "p", "--every", "5", "--deep-every", "50")
+        running, signals = self.begun(server, *words)
+        self.assertEqual([b"EVALSHA"], server.commands()[:1])
+        counts = []
+        for _ in range(4):
+            counts.append(server.commands().count(b"LRANGE"))
+            for _ in range(5):
+                server.advance(1)
+        self.assertEqual(sorted(set(counts)), counts)
+        for _ in range(35):
+            server.advance(1)
+        self.assertIn(b"SCAN", server.commands())
+        self.assertNoResult(running)
+        assert signals.stop is not None
+        signals.stop()
+        for _ in range(5):
+            server.advance(1)
+        self.assertIsNone(self.successResultOf(running))
+        self.assertTrue(signals.orderly)
+        asked = len(server.requests)
+        server.advance(100)
+        self.assertEqual(asked, len(server.requests))
 
     def test_queues(self) -> None:
         """Several work queues share their connections to the server, and the password that is no
