@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
+from twisted.logger import formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.worker import Queue, Worker
+from disque_tx.worker import Queue, Worker, program
 from disque_tx.worker.program import _on_signals, _run
+from tests.logged import observe
 from tests.worker.memory import HangingPool, InlinePool, MemoryClient
 
 
@@ -22,6 +26,20 @@ class _Reactor(Clock):
         super().__init__()
         self.running: list[Any] = []
         self.workers: list[Worker] = []
+        self.signals: list[bool] = []
+        self.stopped = 0
+
+    def run(self, installSignalHandlers: bool = True) -> None:
+        """Note whether it would handle signals."""
+        self.signals.append(installSignalHandlers)
+
+    def stop(self) -> None:
+        """Note this."""
+        self.stopped += 1
+
+    def callFromThread(self, function: Any) -> None:
+        """Call it."""
+        self.callLater(0, function)
 
     def callWhenRunning(self, function: Any, *arguments: Any) -> None:
         """Note this."""
@@ -58,6 +76,77 @@ class SignalTests(SynchronousTestCase):
             running.cancel()
             self.failureResultOf(running, CancelledError)
             self.assertEqual(expected, handlers)
+
+
+class RunTests(SynchronousTestCase):
+    """What runs a worker: a program of its own, or a thread of another one."""
+
+    def setUp(self) -> None:
+        self.reactor = _Reactor()
+        self.made: list[_Client] = []
+
+    def client(self, reactor: Any) -> Any:
+        """A client on this reactor."""
+        self.assertIs(self.reactor, reactor)
+        self.made.append(_Client(reactor))
+        return self.made[-1]
+
+    def test_program(self) -> None:
+        """A program has the worker that its words say, and handles signals."""
+        running: list[Any] = []
+        self.patch(program.task, "react", lambda main, words: running.extend((main, words)))
+        program.run(self.client, {"a": lambda job: None}, {"pool": InlinePool, "name": "w1"})
+        main, words = running
+        ended = main(self.reactor, *words)
+        self.assertNoResult(ended)
+        self.assertIn(_on_signals, self.reactor.running)
+        self.assertEqual(["w1"], [worker.worker_name for worker in self.reactor.workers])
+        ended.cancel()
+        self.failureResultOf(ended, CancelledError)
+
+    def test_thread(self) -> None:
+        """In a thread a worker leaves signals alone, which belong to the program. When it fails the
+        reason is in the log, and the reactor ends, so that the thread does."""
+        said: list[str] = []
+        observe(self, lambda event: said.append(formatEvent(event)))
+        self.patch(program, "namedAny", lambda name: self.reactor)
+        words = {"pool": HangingPool, "concurrency": 1, "time_limit_s": 1, "name": "w1"}
+        program.run_in_thread(self.client, {"a": lambda job: None}, words)
+        self.assertEqual([False], self.reactor.signals)
+        (begin,) = self.reactor.running
+        begin()
+        self.assertNotIn(_on_signals, self.reactor.running)
+        self.assertEqual(0, self.reactor.stopped)
+        self.made[0].put("a")
+        self.reactor.pump([0.1] * 30)
+        self.assertEqual(1, self.reactor.stopped)
+        self.assertIn("The worker ended.", [line.splitlines()[0] for line in said])
+        self.flushLoggedErrors(SystemExit)
+
+    def test_signals(self) -> None:
+        """The first signal drains the worker, whichever it is, and the second one ends the process
+        at once, with a status that is no success."""
+        ended: list[int] = []
+        self.patch(os, "_exit", ended.append)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        for first, second in (
+            (signal.SIGTERM, signal.SIGINT),
+            (signal.SIGINT, signal.SIGINT),
+            (signal.SIGINT, signal.SIGTERM),
+        ):
+            client = self.client(self.reactor)
+            worker = Worker(client, {"a": lambda job: None}, self.reactor, pool=InlinePool)
+            worker.startService()
+            stopped = worker.when_stopped()
+            _on_signals(self.reactor, worker)
+            signal.raise_signal(first)
+            self.reactor.pump([0.1] * 20)
+            self.assertIsNone(self.successResultOf(stopped))
+            self.assertEqual([], ended)
+            signal.raise_signal(second)
+            self.assertEqual([130], ended)
+            ended.clear()
 
 
 class EndTests(SynchronousTestCase):

@@ -487,6 +487,24 @@ class HangingTests(WorkerTestCase):
         self.assertEqual(1, len(self.client.queued("a")))
         self.stop(worker)
 
+    def test_all_lost_is_the_end(self) -> None:
+        """A worker without slots has no request for jobs under way, whose jobs it could not do; nor
+        does it take any when a function returns after all."""
+        self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=1, time_limit_s=3)
+        worker._runner.mean_s = 0.001
+        worker._fetcher.fetch_more()
+        self.pass_s(1)
+        self.assertEqual(1, len(self.client.waiting))
+        self.pass_s(4)
+        self.client.put("a", b"later")
+        self.assertEqual([0], [job.nacks for job in self.client.queued("a")])
+        self.pools[0].release()
+        self.pass_s(1)
+        self.assertEqual([b"later"], [job.body for job in self.client.queued("a")])
+        self.assertEqual(0, worker.running)
+        self.stop(worker)
+
     def test_all_lost_is_logged(self) -> None:
         """An operator reads why the worker does nothing any more, and what to do about it."""
         said: list[str] = []

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.workqueue.errors import RedisLost, RedisRefused
 from disque_tx.workqueue.redis import Redis
 from disque_tx.workqueue.scripts import COUNTS
+from tests.logged import observe
 from tests.workqueue.redisdouble import SILENCE, RedisDouble, Refusal
 
 
@@ -59,6 +61,21 @@ class RedisTests(SynchronousTestCase):
         work.callback(None)
         self.result(closing)
         self.assertEqual([], self.server.open())
+        late = self.redis.execute("PING")
+        self.server.settle()
+        self.failureResultOf(late, RedisLost)
+        self.assertEqual(1, len(self.server.transports))
+
+    def test_background_fails(self) -> None:
+        """An operator reads why an item was not given back, and the program can end."""
+        said: list[str] = []
+        observe(self, lambda event: said.append(formatEvent(event)))
+        work: Deferred[None] = Deferred()
+        self.redis.finish(work)
+        work.errback(RedisLost("a:1", "it is gone", False))
+        self.assertEqual(1, len(said))
+        self.assertIn("After a cancelled lease: The Redis server at a:1 cannot be used", said[0])
+        self.result(self.redis.close())
 
     def test_put_back_late(self) -> None:
         """A connection that comes back after the end is closed, too."""

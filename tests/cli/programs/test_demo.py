@@ -18,7 +18,6 @@ from disque_tx.cli.programs.demo import DemoCounts, introduction, progress_line
 from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from tests.cli.livenode import VerbCase
 
-
 #: A program that runs until its standard input ends.
 _WAITS: Final = "import sys; sys.stdin.read()"
 
