@@ -356,13 +356,15 @@ class MemoryClient:
 
 
 class InlinePool:
-    """Runs functions at once, or with ``hangs`` not before ``release``."""
+    """Runs functions at once, or with ``hangs`` not before ``release``. ``stopped``: how often its
+    threads were ended."""
 
     hangs = False
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self.hung: list[Slot] = []
+        self.stopped = 0
 
     def put(self, slot: Slot) -> None:
         """Run the functions in the slot."""
@@ -386,7 +388,8 @@ class InlinePool:
         self.hung.clear()
 
     def stop(self) -> None:
-        """Do nothing: there are no threads."""
+        """Count this: there are no threads."""
+        self.stopped += 1
 
 
 class HangingPool(InlinePool):
@@ -447,8 +450,9 @@ class WorkerTestCase(SynchronousTestCase):
             self.clock.pump([0, 0, 0])
 
     def stop(self, worker: Worker, seconds: float = 60) -> None:
-        """Stop a worker, and check that it leaves no delayed call."""
+        """Stop a worker, and check that it leaves no delayed call and no thread."""
         stopped = worker.stopService()
         self.pass_s(seconds)
         self.successResultOf(stopped)
         self.assertEqual([], self.clock.getDelayedCalls())
+        self.assertTrue(all(pool.stopped for pool in self.pools))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
+from twisted.logger import formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.base.errors import BadHandlers
 from disque_tx.worker.fetching import Fair, Fetcher, Order, Priority, fetch, order_of
 from disque_tx.worker.remote.commands import control_queue
 from disque_tx.worker.tasks.routes import RouteTable, routes_of
+from tests.logged import observe
 from tests.worker.memory import MemoryClient, lost
 
 
@@ -241,6 +244,31 @@ class FetcherTests(SynchronousTestCase):
         self.fetcher.fetch_more()
         self.clock.advance(0)
         self.assertEqual(([job_id], 1), (self.got, len(self.client.times("GETJOB"))))
+
+    def test_outages(self) -> None:
+        """An operator reads once that no jobs can be fetched, and once that they can be again, of
+        each outage; and each begins with short pauses."""
+        said: list[str] = []
+        observe(self, lambda event: said.append(formatEvent(event)))
+        pauses: list[list[float]] = []
+        for _ in range(2):
+            self.room = 1
+            self.client.broken = lost
+            before = len(self.client.times("GETJOB"))
+            self.fetcher.fetch_more()
+            self.clock.pump([0.05] * 400)
+            times = self.client.times("GETJOB")[before:]
+            pauses.append([b - a for a, b in pairwise(times)])
+            self.client.broken = lambda command: None
+            self.client.put("a")
+            self.clock.pump([0.05] * 2000)
+        begun = "No jobs can be fetched; retrying: "
+        expected = [begun, "Jobs can be fetched again"] * 2
+        self.assertEqual(expected, [one[: len(begun)] for one in said])
+        self.assertEqual(2, len(self.got))
+        for found in pauses:
+            self.assertGreater(found[-1], 2 * found[0])
+        self.assertLess(pauses[1][0], pauses[0][-1])
 
     def test_stopped(self) -> None:
         """A request that has not left yet does not leave any more; one that waits is taken back,

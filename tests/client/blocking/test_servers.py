@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +69,20 @@ class PipeTests(NodesTestCase):
         with self.assertRaises(AuthenticationRefused) as raised:
             self.connection(node, "secret")
         self.assertNotIn("secret", str(raised.exception))
+
+    def test_closed_after_error(self) -> None:
+        """A connection whose password is refused, that was silent, or whose reply is malformed is
+        closed: nothing is kept open that nobody uses."""
+        refused = self.node(AUTH=b"-ERR invalid password\r\n")
+        self.assertRaises(AuthenticationRefused, self.connection, refused, "secret")
+        refused.wait_for_end()
+        for reply in (NO_ANSWER, b"HTTP/1.1 400\r\n", bulk("text")):
+            node = self.node(QLEN=reply)
+            pipe = self.connection(node, timeout_s=0.2)
+            with contextlib.suppress(ConnectionLost, BrokenReply):
+                pipe.call(requests.queue_length("q"))
+            node.wait_for_end()
+            self.assertEqual(-1, pipe._socket.fileno())
 
     def test_lost(self) -> None:
         """A lost connection, a timeout, and a node that is down are distinguished from an error
@@ -150,6 +166,54 @@ class ServersTests(NodesTestCase):
         for _ in range(2):
             self.assertEqual(["PONG"], servers.ask(address_of(node), [requests.ping()]))
         self.assertEqual(2, node.connections)
+
+    def test_once(self) -> None:
+        """Requests that must not be repeated are not, when the connection is lost between them:
+        each without an answer says that it may have been executed. The next ones go on."""
+        node = self.node(ADDJOB=[bulk(IDS[0]), HANG_UP, bulk(IDS[1])])
+        servers = self.servers(node)
+        several = [adding.add_job("q", b"x") for _ in range(4)]
+        first, *lost = servers.ask_once(address_of(node), several)
+        self.assertEqual(IDS[0], first)
+        for answer in lost:
+            assert isinstance(answer, ConnectionLost)
+            self.assertTrue(answer.sent)
+        self.assertEqual(3, len(lost))
+        self.assertEqual([IDS[1]], servers.ask_once(address_of(node), several[:1]))
+        self.assertEqual(2, node.connections)
+
+    def test_once_unsent(self) -> None:
+        """Of a node that cannot be reached the answers say that nothing was sent, so that the jobs
+        may be added at another one."""
+        node = self.node()
+        node.close()
+        servers = self.servers(node)
+        for answer in servers.ask_once(address_of(node), [requests.ping()] * 2):
+            assert isinstance(answer, ConnectionLost)
+            self.assertFalse(answer.sent)
+        self.assertEqual({}, servers._connections)
+
+    def test_asked_again_once(self) -> None:
+        """A request is repeated on a new connection, since the old one may have been idle for too
+        long; if that is lost as well, that is the answer."""
+        node = self.node(PING=[b"+PONG\r\n", HANG_UP])
+        servers = self.servers(node)
+        servers.ask(address_of(node), [requests.ping()])
+        answers = servers.ask(address_of(node), [requests.ping()] * 2)
+        self.assertEqual([ConnectionLost] * 2, [type(one) for one in answers])
+        self.assertEqual((2, {}), (node.connections, servers._connections))
+
+    def test_closed(self) -> None:
+        """Closing closes every connection; they are opened again when they are needed."""
+        nodes = self.cluster(3, PING=b"+PONG\r\n")
+        servers = self.servers(*nodes)
+        for _ in range(2):
+            for node in nodes:
+                self.assertEqual(["PONG"], servers.ask(address_of(node), [requests.ping()]))
+            servers.close()
+            for node in nodes:
+                node.wait_for_end()
+        self.assertEqual([2, 2, 2], [node.connections for node in nodes])
 
     def test_any(self) -> None:
         """Tasks use different nodes, and another one when theirs is down."""

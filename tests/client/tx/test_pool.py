@@ -18,10 +18,11 @@ class _Connection:
     def __init__(self, pace: str) -> None:
         self.pace = pace
         self.load = 0
-        self.retired = self.ended = False
+        self.opened = self.retired = self.ended = False
 
     def open(self) -> None:
         """It is made."""
+        self.opened = True
 
     def send(self, call: Any) -> None:
         """One more call."""
@@ -74,6 +75,47 @@ class PoolTests(SynchronousTestCase):
         self.assertIsNot(waiting, self.pool.for_waiting())
         self.assertEqual([1, 1, 1, 1, 0, 0], [each.load for each in self.made])
 
+    def test_copying(self) -> None:
+        """ADDJOBs, which may wait for copies, get another connection when all have eight of them,
+        up to eight connections; after that the one with the fewest."""
+        for count, connections in ((8, 1), (1, 2), (7, 2), (48, 8), (9, 8)):
+            for _ in range(count):
+                self.send(COPYING)
+            self.assertEqual(connections, len(self.made))
+        self.assertEqual([10, *[9] * 7], [each.load for each in self.made])
+        self.made[5].load = 0
+        self.send(COPYING)
+        self.assertEqual(1, self.made[5].load)
+        self.assertEqual([COPYING] * 8, [each.pace for each in self.made])
+        self.assertTrue(all(each.opened for each in self.made))
+
+    def test_quick(self) -> None:
+        """All requests that are answered at once share a connection; one that waits for jobs has
+        its own, and uses the one that was used last if that is idle."""
+        for _ in range(100):
+            self.send(QUICK)
+        self.assertEqual([100], [each.load for each in self.made])
+        first, second = self.pool.for_waiting(), self.pool.for_waiting()
+        self.assertEqual([QUICK, WAITING, WAITING], [each.pace for each in self.made])
+        self.pool.idle += [first, second]
+        self.assertIs(second, self.pool.for_waiting())
+        self.assertEqual(3, len(self.pool))
+
+    def test_idle(self) -> None:
+        """Connections that wait for nothing are closed when they are not needed, and no other; a
+        pool knows which are left."""
+        self.send(QUICK)
+        self.pool.idle += [self.pool.for_waiting() for _ in range(3)]
+        busy = self.pool.idle.pop(1)
+        self.pool.close_idle()
+        self.assertEqual([False, True, False, True], [each.ended for each in self.made])
+        for connection in self.pool.idle[:]:
+            self.pool.forget(connection)
+        self.assertEqual(([], 2), (self.pool.idle, len(self.pool)))
+        self.pool.forget(busy)
+        self.pool.forget(busy)
+        self.assertEqual(1, len(self.pool))
+
     def test_retired(self) -> None:
         """With another password old connections get no more calls, and end once they have
         answered those that they have."""
@@ -111,6 +153,18 @@ class WaitQueueTests(SynchronousTestCase):
         self.assertIsNone(self.queue.release(self.connection))
         self.assertEqual(self.calls[1:], list(self.queue.drain()))
         self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_several(self) -> None:
+        """As many connections wait at nodes as are allowed, whichever end first."""
+        queue = WaitQueue(2, self.clock, self.expired.append)
+        pair: list[Any] = [_Connection(WAITING) for _ in range(2)]
+        for connection, has_room in zip(pair, (True, False), strict=True):
+            queue.acquire(connection)
+            self.assertIs(has_room, queue.has_room)
+        self.assertIsNone(queue.release(self.connection))
+        self.assertFalse(queue.has_room)
+        self.assertIsNone(queue.release(pair[1]))
+        self.assertTrue(queue.has_room)
 
     def test_too_long(self) -> None:
         """A call waits in the queue for as long as it would at a node, and then no more."""
