@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import Any
 
+from twisted.internet import task
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.logger import formatEvent
@@ -94,7 +95,7 @@ class RunTests(SynchronousTestCase):
     def test_program(self) -> None:
         """A program has the worker that its words say, and handles signals."""
         running: list[Any] = []
-        self.patch(program.task, "react", lambda main, words: running.extend((main, words)))
+        self.patch(task, "react", lambda main, words: running.extend((main, words)))
         program.run(self.client, {"a": lambda job: None}, {"pool": InlinePool, "name": "w1"})
         main, words = running
         ended = main(self.reactor, *words)

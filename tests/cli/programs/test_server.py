@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -173,6 +175,83 @@ class ProcessesTests(RootCase):
         """A daemon of one process is the node itself; one of several is the parent of nodes."""
         self.assertIsInstance(self.root(1), NodeRoot)
         self.assertIsInstance(self.root(2), Parent)
+
+    def served(self, defaults: bool = False, **changes: Any) -> list[Any]:
+        """What the server begins to work with; nothing if it does not begin."""
+        found: list[Any] = []
+        self.addCleanup(os.chdir, os.getcwd())
+
+        def work(*words: Any) -> int:
+            found.extend(words)
+            return 7
+
+        self.patch(server, "_work", work)
+        self.assertEqual(7, server._serve(self.make_settings(**changes), defaults))
+        return found
+
+    def test_defaults(self) -> None:
+        """Whoever starts a server without a configuration reads how to give it one, and no one
+        else does."""
+        log = self.folder / "log"
+        self.served()
+        self.assertFalse(log.exists())
+        self.served(defaults=True)
+        self.assertIn("no config file specified, using the default config", log.read_text())
+
+    def test_daemonized(self) -> None:
+        """A server of several processes lets the user's command wait until they have started; one
+        of a single process does not."""
+        waits: list[bool] = []
+        reasons: list[str] = []
+
+        def daemonize(waits: bool, noted: list[bool] = waits) -> Any:
+            noted.append(waits)
+            return reasons.append
+
+        self.patch(server, "_daemonize", daemonize)
+        self.served(processes=1)
+        self.assertEqual([], waits)
+        self.served(processes=1, daemonize=True)
+        failed = self.served(processes=2, daemonize=True)[3]
+        self.assertEqual([False, True], waits)
+        failed("no port")
+        self.assertEqual(["no port"], reasons)
+
+    def test_terminal(self) -> None:
+        """A reason why the start failed is shown once: on the terminal if the log goes elsewhere,
+        and not when there is none."""
+        for path, expected in ((str(self.folder / "log"), "no port\n"), ("", "")):
+            said = io.StringIO()
+            self.patch(sys, "stderr", said)
+            report = server._to_terminal(DaemonLog("notice", path))
+            report("")
+            report("no port")
+            self.assertEqual(expected, said.getvalue())
+
+    def test_no_folder(self) -> None:
+        """A folder that cannot be entered is an error of the command, which names it."""
+        out = io.StringIO()
+        self.patch(sys, "stdout", out)
+        status = server._serve(self.make_settings(dir="/no/such"), defaults=False)
+        self.assertEqual(1, status)
+        self.assertTrue(out.getvalue().startswith("Can't chdir to '/no/such': "), out.getvalue())
+
+    def test_passed_on(self) -> None:
+        """The parent of several processes passes on to them what it is asked for by a signal:
+        certificates, leaving, and the end."""
+        make, settings, log, _ = self.served(processes=2)
+        daemon = make(self.reactor)
+        self.addCleanup(daemon.root.stopService)
+        sent: list[int] = []
+        for process in ("reload", "leave"):
+            call = getattr(daemon, process)
+            self.assertIs(daemon.root, call.func.__self__)
+            sent += call.args
+        self.assertEqual([signal.SIGHUP, signal.SIGUSR1], sent)
+        self.assertEqual(daemon.root.kill, daemon.kill)
+        self.assertFalse(daemon.loading())
+        self.assertEqual(2, settings.processes)
+        self.assertEqual(str(self.folder / "log"), log.path)
 
     def test_fewer(self) -> None:
         """The node of a process that is wanted no more is not forgotten: a parent drains it."""

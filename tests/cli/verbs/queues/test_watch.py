@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from contextlib import redirect_stderr, redirect_stdout
 
 from twisted.internet.task import Clock
@@ -36,7 +37,7 @@ class WatchTests(VerbCase):
     def test_interval_before(self) -> None:
         """The interval may also be given before the verb, as for commands of the server."""
         slept: list[float] = []
-        self.patch(module.time, "sleep", slept.append)
+        self.patch(time, "sleep", slept.append)
         for before, after in ((("-i", 7.5), ()), ((), ("-i", 7.5)), (("-i", 3), ("-i", 7.5))):
             self.disque(*before, "watch", "q", "--count", 2, *after)
         self.assertEqual([7.5] * 3, slept)
