@@ -88,6 +88,17 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual(b"PONG\nPONG\n", self.out.getvalue())
         self.assertEqual("", self.err.getvalue())
 
+    def test_retry_by_command(self) -> None:
+        """Only MONITOR is not sent again: whoever watches would not see that something is missing.
+        A queue of that name is no reason."""
+        shell = self.shell(b"+PONG\r\n", CLOSE, b":5\r\n", CLOSE)
+        shell.execute(b"PING")
+        shell.execute(b"QLEN monitor")
+        self.assertEqual((b"PONG\n(integer) 5\n", ""), (self.out.getvalue(), self.err.getvalue()))
+        shell.execute(b"Monitor q")
+        self.assertEqual("Error: Server closed the connection\n", self.err.getvalue())
+        self.assertEqual(4, len(self.server.requests))
+
     def test_only_one_retry(self) -> None:
         """A command that closes every connection is reported and not sent again."""
         shell = self.shell(b"+PONG\r\n", CLOSE, CLOSE, b"+PONG\r\n")

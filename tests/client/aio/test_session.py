@@ -200,6 +200,30 @@ class FailoverTests(AsyncTestCase):
         self.assertEqual("ADDJOB", error.command)
         self.assertEqual(1, len(first.requests) + len(second.requests))
 
+    def test_of_its_node(self) -> None:
+        """A request about a job that was delivered goes to another node when that one is gone. One
+        that must not be repeated does so only if it was not sent; else its outcome is not known."""
+
+        async def use(client: Disque) -> list[object]:
+            (taken,) = await client.take("q")
+            first.hang_up()
+            found: list[object] = []
+            for call in (taken.working, taken.nack):
+                first.answer("WORKING", HANG_UP)
+                first.answer("NACK", HANG_UP)
+                try:
+                    found.append(await call())
+                except OutcomeUnknown:
+                    found.append("unknown")
+            first.close()
+            found += [await taken.working(), await taken.nack()]
+            return found
+
+        first, second = self.cluster(2, WORKING=b":5\r\n", NACK=b":1\r\n")
+        first.answer("GETJOB", array(job()))
+        self.assertEqual([5, "unknown", 5, True], self.run_client(use, first))
+        self.assertEqual(["WORKING", "WORKING", "NACK"], second.commands())
+
     def test_leaving(self) -> None:
         """A job that a leaving node refuses is added at another one."""
         first, second = self.cluster(2, ADDJOB=ADDED)

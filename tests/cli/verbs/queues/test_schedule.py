@@ -30,7 +30,11 @@ class ScheduleVerbTests(VerbCase):
         self.assertEqual(["tick", "EVERY 86400", "UTC", "on", "q", "-"], lines[2][:6])
         _, text, _ = self.schedule("list", "--csv")
         self.assertEqual("name,when,zone,state,queue,last,next,error", text.splitlines()[0])
+        following = json.loads(self.schedule("get", "night", "--json")[1])["next"][0]
+        self.assertEqual([following], [row.split(",")[6] for row in text.splitlines()[1:2]])
+        self.assertEqual([following, "-"], lines[1][6:])
         self.assertEqual((0, "", ""), self.schedule("pause", "night"))
+        self.assertEqual(["-", "-"], self.schedule("list")[1].splitlines()[1].split("\t")[6:])
         _, text, _ = self.schedule("get", "night", "--json")
         found = json.loads(text)
         self.assertEqual(["paused", "tidy up", []], [found[k] for k in ("state", "body", "next")])
