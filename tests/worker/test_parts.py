@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import Job
 from disque_tx.client.options import AddOptions
-from disque_tx.worker import Backoff, Context, Letter
+from disque_tx.worker import Backoff, Context, Letter, current_job
 from disque_tx.worker.base.context import HeldJob
 from disque_tx.worker.running.runs import Run, Slot
 from disque_tx.worker.running.threads import Done, Threads
@@ -212,6 +212,32 @@ class ThreadTests(SynchronousTestCase):
         self.finish(1)
         reasons = [one and one.failed and one.failed.reason for _, one in self.done]
         self.assertEqual(["SystemExit: 1", None, None], reasons)
+
+    def test_current(self) -> None:
+        """A function finds its job from anywhere in its thread; one that handles several jobs at
+        once has no current one, and neither is that of the function that used the thread before."""
+        seen: list[object] = []
+
+        def note() -> None:
+            try:
+                seen.append(current_job())
+            except LookupError:
+                seen.append(None)
+
+        def fail() -> None:
+            note()
+            raise ValueError
+
+        threads = self.made(1, time.perf_counter)
+        runs = [self.run_of(note), self.run_of(fail), self.run_of(note), self.run_of(note)]
+        for batch in (runs[2], runs[3]):
+            batch.held += self.run_of(note).held
+        slot = Slot(runs[0])
+        slot.runs.extend([runs[2], runs[1], runs[3]])
+        threads.put(slot)
+        self.finish(1)
+        first, second = (run.held[0].context for run in runs[:2])
+        self.assertEqual([first, None, second, None], seen)
 
     def test_taken_back(self) -> None:
         """Runs that a thread has not started can be removed while it hangs."""

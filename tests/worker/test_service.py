@@ -58,6 +58,7 @@ class DoingTests(WorkerTestCase):
         release.callback(None)
         self.pass_s(0.1)
         self.assertEqual(["acked", "acked"], [self.client.state(id_) for id_ in ids])
+        self.assertRaises(LookupError, current_job)
         self.assertEqual([b"plain", b"later"], self.done)
         self.stop(worker)
 
@@ -609,6 +610,20 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual(([], [False]), (said, cancelled))
         self.assertEqual("acked", self.client.state(job_id))
 
+    def test_logged(self) -> None:
+        """An operator reads when a worker begins, what it does, what it still has when it stops,
+        and that it has stopped."""
+        said: list[str] = []
+        observe(self, lambda event: said.append(formatEvent(event)))
+        for _ in range(2):
+            self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=2)
+        self.stop(worker, 60)
+        self.assertEqual("Worker w does ['a']", said[0])
+        self.assertEqual("Worker w stops; 2 jobs are here", said[1])
+        self.assertEqual("Worker w has stopped", said[-1])
+        self.assertEqual(0, len(worker._held))
+
     def test_backoffs_end(self) -> None:
         """A job in its backoff is returned at once when the worker stops."""
         self.client.put("a", b"1")
@@ -647,4 +662,7 @@ class DrainingTests(WorkerTestCase):
         worker = self.worker({"a": self.note}, HangingPool)
         self.client.broken = lost
         self.pools[0].release()
+        said = warnings(self)
         self.stop(worker, 30)
+        self.assertIn("1 jobs are left to their RETRY", said)
+        self.assertEqual(0, len(worker._held))

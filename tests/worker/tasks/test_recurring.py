@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from twisted.logger import LogEvent, formatEvent
+
 from disque_tx.client import ConnectionLost, Refused
 from disque_tx.worker import BadHandlers, NoSchedules, Queue, Raw
 from disque_tx.worker.tasks.recurring import keep_in_step
+from tests.logged import observe
 from tests.worker.memory import NODE, WorkerTestCase
 
 
@@ -106,6 +109,34 @@ class RecurringTests(WorkerTestCase):
         self.pass_s(20)
         self.assertEqual({}, self.known())
         self.stop(worker)
+
+    def test_logged(self) -> None:
+        """An operator reads which schedules a worker has set and deleted, and why it could not; a
+        worker without tasks that recur says nothing."""
+        said: list[tuple[str, str]] = []
+
+        def note(event: LogEvent) -> None:
+            if "chedule" in formatEvent(event):
+                said.append((event["log_level"].name, formatEvent(event)))
+
+        observe(self, note)
+        self.stop(self.worker([Queue("other")]))
+        self.client.schedules = {b"task:reports:gone": ()}
+        self.stop(self.worker([self.queue]))
+        lost = ConnectionLost(NODE, "it is down", False)
+        refusal = Refused("SCHEDULE", NODE, "ERR", "no")
+        for error in (lost, refusal):
+            self.client.broken = lambda command, error=error: (  # type: ignore[misc]
+                error if command == "SCHEDULE" else None
+            )
+            self.stop(self.worker([self.queue]))
+        begin = "Schedules of queue reports"
+        expected = [
+            ("info", f"{begin}: ['tidy', 'tick'] set, ['task:reports:gone'] deleted"),
+            ("warn", f"{begin}: {lost}"),
+            ("error", f"{begin} are not set: {refusal}"),
+        ]
+        self.assertEqual(expected, said)
 
     def test_raw(self) -> None:
         """A task of a raw queue gets an empty body."""

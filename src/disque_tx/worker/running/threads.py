@@ -24,9 +24,8 @@ Report: TypeAlias = Callable[[list[Done]], object]
 def run_in_thread(run: Run) -> tuple[bytes | None, JobFailure | None]:
     """Execute a run in this thread. All exceptions of a handler are caught, even SystemExit."""
     span = begin(run)
+    token = current.set(run.held[0].context) if len(run.held) == 1 else None
     try:
-        if len(run.held) == 1:
-            current.set(run.held[0].context)
         if span is None:
             return run.call.run(), None
         with span.current():
@@ -37,6 +36,10 @@ def run_in_thread(run: Run) -> tuple[bytes | None, JobFailure | None]:
         if span is not None:
             span.end(error)
         return None, JobFailure.of(error)
+    finally:
+        # The next run in this thread may be one of several jobs, which has no current one.
+        if token is not None:
+            current.reset(token)
 
 
 class Threads:
