@@ -198,6 +198,8 @@ class ChannelTests(NetworkTestCase):
         published = self.successResultOf(publishing)
         self.assertEqual({"a", "b", "c"}, set(published.jobs))
         self.assertEqual((nodes[2].address,), published.unseen)
+        added = [words[:3] for words in nodes[0].requests if words[0] == b"ADDJOB"]
+        self.assertEqual([[b"ADDJOB", queue, b"hi"] for queue in (b"a", b"b", b"c")], added)
 
     def test_partly_published(self) -> None:
         """When a queue refuses the message, the error lists the queues with and without it."""

@@ -21,6 +21,7 @@ import attrs
 
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.aio.connection import NodeConnection, connect
+from disque_tx.client.aio.searching import CLOSED, AsyncSearch
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -32,7 +33,7 @@ from disque_tx.client.errors import (
     NameNotFound,
     OutcomeUnknown,
 )
-from disque_tx.client.nodes import LOOKUP_PAUSE_S, Nodes, Search
+from disque_tx.client.nodes import LOOKUP_PAUSE_S, Nodes
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
@@ -66,6 +67,7 @@ class AsyncSession:
         self._nodes = Nodes(seeds.addresses, random or Random(), discover)
         self._options = options
         self._patience_s = patience_s
+        self._closings = 0
         self._current: Address | None = None
         self._shared: dict[Address, NodeConnection] = {}
         self._idle: defaultdict[Address, list[NodeConnection]] = defaultdict(list)
@@ -73,6 +75,9 @@ class AsyncSession:
         self._opening = asyncio.Lock()
         self._slots = asyncio.Semaphore(connections_max)
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def _search(self) -> AsyncSearch:
+        return AsyncSearch(self.now_s, self._patience_s, lambda: self._closings)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -101,13 +106,14 @@ class AsyncSession:
 
     async def _execute(self, request: Request[_T]) -> tuple[Address, _T]:
         """See :meth:`request_located`."""
-        search = Search(self.now_s, self._patience_s)
+        search = self._search()
         while True:
             shared = await self._connection_to_use(search)
             try:
                 return shared.address, await self._call(shared, request)
             except ConnectionLost as lost:
-                self._mark_failed(shared.address)
+                if not search.is_over:
+                    self._mark_failed(shared.address)
                 if lost.sent and not request.repeatable:
                     raise OutcomeUnknown(request.name, lost) from lost
                 search.failed(lost.address, lost)
@@ -119,7 +125,7 @@ class AsyncSession:
         """Execute requests at one node, in one round trip. They must be repeatable, and must not
         wait; raises what :meth:`request` raises for the first that fails. Returns the address of
         the node, and the replies."""
-        search = Search(self.now_s, self._patience_s)
+        search = self._search()
         while True:
             shared = await self._connection_to_use(search)
             sent = shared.send_all(many)
@@ -127,7 +133,8 @@ class AsyncSession:
                 answers = [await shared.answer(*pair) for pair in zip(many, sent, strict=True)]
                 return shared.address, answers
             except (ConnectionLost, Leaving, Loading) as error:
-                self._mark_failed(shared.address)
+                if not search.is_over:
+                    self._mark_failed(shared.address)
                 search.failed(str(shared.address), error)
             finally:
                 for future in sent:
@@ -191,7 +198,7 @@ class AsyncSession:
 
     async def address(self) -> Address:
         """The current node; connects to one if there is none."""
-        search = Search(self.now_s, self._patience_s)
+        search = self._search()
         return (await self._connection_to_use(search)).address
 
     async def addresses(self) -> list[Address]:
@@ -228,12 +235,16 @@ class AsyncSession:
 
     async def set_password(self, password: str) -> None:
         """Use this password from now on, on new connections."""
-        await self.close()
+        await self._close_all()
         self._options = attrs.evolve(self._options, password=password)
 
     async def close(self) -> None:
         """Close all connections: requests under way fail, and jobs that are on their way to a
         cancelled GETJOB are given back first. New requests open new connections."""
+        self._closings += 1
+        await self._close_all()
+
+    async def _close_all(self) -> None:
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
         idle = [connection for group in self._idle.values() for connection in group]
@@ -245,10 +256,11 @@ class AsyncSession:
 
     # -- connections -------------------------------------------------------------------------
 
-    async def _connection_to_use(self, search: Search) -> NodeConnection:
+    async def _connection_to_use(self, search: AsyncSearch) -> NodeConnection:
         """The shared connection to the current node, or to the best one that can be reached."""
         moved = False
         while True:
+            search.check()
             address = self._current
             if address is None:
                 try:
@@ -259,12 +271,14 @@ class AsyncSession:
                     continue
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
+                    search.check()
             try:
                 connection = await self._shared_connection(address)
             except AuthenticationRefused:
                 raise
             except ClientError as error:
-                self._mark_failed(address)
+                if not search.is_over:
+                    self._mark_failed(address)
                 search.failed(str(address), error)
                 continue
             if not moved and self._nodes.has_better(address, self.now_s()):
@@ -301,7 +315,11 @@ class AsyncSession:
 
     async def _open(self, address: Address) -> NodeConnection:
         """A new connection. The node's HELLO updates the list of nodes."""
+        closings = self._closings
         connection, hello = await connect(address, self._options)
+        if self._closings != closings:
+            connection.close(CLOSED)
+            raise ConnectionLost(str(address), CLOSED, False)
         self._nodes.learn(address, hello)
         self._nodes.recovered(address)
         return connection
