@@ -131,6 +131,15 @@ class ClusterLogTests(NodeCase):
         self.assertEqual([], self.log_lines(0))
         return entry
 
+    def test_answered(self) -> None:
+        """A node that has answered and is forgotten at once is not said to be out of reach, nor is
+        one whose handshake is still under way."""
+        entry = self.greeted(15_001)
+        self.assertEqual([], self.log_lines(0))
+        entry.flags = 0
+        self.membership.remove(entry)
+        self.assertEqual([], self.log_lines(0))
+
     def test_no_answer(self) -> None:
         """A handshake is not logged as a member; if it gets no reply, that is logged at its end."""
         self.membership.remove(self.greeted(15_001))

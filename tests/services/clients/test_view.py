@@ -7,7 +7,7 @@ import math
 import attrs
 from zope.interface.verify import verifyObject
 
-from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, PFAIL, Link, NodeEntry
 from disque_tx.plugins.interfaces import INodeView
 from disque_tx.plugins.values import Durations, Health
 from disque_tx.services.clients.view import NodeView
@@ -36,6 +36,16 @@ class ViewTests(NodeCase):
         self.turn(b"ADDJOB q b 0")
         self.assertEqual("1", self.view.info()["registered_jobs"])
         self.assertIn("addjob", [name for name, _calls, _us in self.view.commands()])
+
+    def test_states(self) -> None:
+        """Each other node counts once: by what is worst about it, or else by whether there is a
+        connection to it."""
+        flags = (FAIL | PFAIL, FAIL, PFAIL, PFAIL | HANDSHAKE, HANDSHAKE, LEAVING, 0)
+        for number, each in enumerate(flags):
+            node_id = b"%040x" % number
+            self.node.membership.add(NodeEntry(node_id, b"10.0.0.2", 7711 + number, each, 0))
+        expected = {"failed": 2, "suspected": 2, "handshake": 1, "connected": 0, "unconnected": 2}
+        self.assertEqual(expected, self.view.nodes())
 
     def test_protocols(self) -> None:
         """The figures of the main protocol are those of INFO."""

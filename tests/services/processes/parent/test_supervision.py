@@ -148,6 +148,18 @@ class StartTests(SupervisionCase):
         self.pass_s(4, silent=(1,))
         self.assertIn(signal.SIGKILL, self.children.last(1).signals)
 
+    def test_slow_again(self) -> None:
+        """A process that is started again, much later than the daemon, has the same time for it."""
+        self.start()
+        self.pass_s(2 * START_S)
+        self.supervision.ended(2, "signal 11")
+        self.pass_s(2, silent=(2,))
+        child = self.children.last(2)
+        self.pass_s(START_S - 4, silent=(2,))
+        self.assertEqual([], child.signals)
+        self.pass_s(6, silent=(2,))
+        self.assertIn(signal.SIGKILL, child.signals)
+
     def test_system_refuses(self) -> None:
         """When the system refuses to start a process, its error is the reason."""
         self.children.error = OSError(errno.EAGAIN, "Resource temporarily unavailable")
