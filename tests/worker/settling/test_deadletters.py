@@ -129,3 +129,29 @@ class NodesTests(ScriptedTestCase):
             found = {entry.id: entry.letters for entry in letters.entries("dead:mail", "dead:")}
             del expected["D-2"]
             self.assertEqual((expected, at[2:]), (found, letters.unseen))
+
+    def test_put_back_elsewhere(self) -> None:
+        """Of a job with letters at two nodes, the second node puts the job back when the first one
+        cannot; when neither can, it is added again. Either way it is there once, and no letter
+        stays."""
+        first, second = nodes = self.cluster(2)
+        at = [node.address for node in nodes]
+        ids = [JOB_ID.replace("I7A", f"X{number}A") for number in range(2)]
+        for number, node in enumerate(nodes):
+            row = array(bulk("dead:mail"), bulk(ids[number]), bulk(letter()))
+            node.answer("QPEEK", array(row))
+            node.answer("PING", b"+PONG\r\n")
+            node.answer("ACKJOB", b":1\r\n")
+            node.answer("ADDJOB", bulk(JOB_ID))
+        for moved, commands in ((b":1\r\n", ["ACKJOB"]), (b"-ERR no\r\n", ["ADDJOB", "ACKJOB"])):
+            second.answer("QMOVE", moved)
+            with closing(Disque(first.address)) as client:
+                letters = DeadLetters(client, lambda one: closing(Disque(one, patience_s=0)))
+                (entry,) = letters.entries("dead:mail", "dead:")
+                self.assertEqual(dict(zip(ids, at, strict=True)), entry.letters)
+                first.requests.clear()
+                assert entry.letter is not None
+                letters.requeue(entry, entry.letter)
+            self.assertEqual(["QMOVE", *commands], first.commands())
+            acked = {word.decode() for word in first.requests[-1][1:]}
+            self.assertEqual(set(ids[:1]) if moved == b":1\r\n" else set(ids), acked)
