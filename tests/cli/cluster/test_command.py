@@ -41,6 +41,23 @@ class ClusterTests(VerbCase):
         unknown = [["unknown to some", "0/0"]] * 2
         self.assertEqual(unknown, self.info(self.node.address, other.address))
 
+    def test_info_of_silent(self) -> None:
+        """A node that does not answer is in the table as well, and scripts see it by the status."""
+        gone = ScriptedNode()
+        gone.close()
+        status, output, _ = self.disque("cluster", "info", self.node.address, gone.address)
+        rows = [line.split("\t") for line in output.splitlines()[1:]]
+        self.assertEqual((1, [self.node.address, gone.address]), (status, [r[0] for r in rows]))
+        self.assertEqual(["?", "unreachable", *["?"] * 6], rows[-1][1:])
+
+    def test_timeout(self) -> None:
+        """A time that is none is refused before anything is changed."""
+        for seconds in ("-0.1", "86401", "x"):
+            for words in (("create", "a:1", "b:2"), ("meet", "a:1", "b:2")):
+                status, _, errors = self.disque("cluster", *words, "--yes", "--timeout", seconds)
+                self.assertEqual(2, status)
+                self.assertIn("Invalid value for '--timeout'", errors)
+
     def test_info_for_programs(self) -> None:
         """Programs get whole IDs and numbers, as JSON or CSV, and a row of each node that does not
         answer, with the reason."""

@@ -91,6 +91,17 @@ class DeadLettersTests(SynchronousTestCase):
             {job_id: entry.dead_queue for job_id, entry in found.items()},
         )
 
+    def test_common_queue(self) -> None:
+        """In a queue that policies name for the letters of several queues, those of one are found
+        by what they say; neither those of others, nor what is no letter."""
+        for queue in ("mail", "sms"):
+            self.client.policy_set(queue, {"dead-queue": "lost"})
+            self.client.enqueue("lost", letter(f"D-{queue}", queue))
+        wrong = self.client.enqueue("lost", b"no letter")
+        self.client.enqueue("dead:mail", letter("D-before"))
+        self.assertEqual({"D-mail", "D-before"}, set(self.entries("dead:mail")))
+        self.assertEqual({"D-mail", "D-sms", wrong}, set(self.entries("lost")))
+
     def test_told(self) -> None:
         """What was done to letters is one action at their node, with how many there were: who looks
         for a job later finds who moved it."""
