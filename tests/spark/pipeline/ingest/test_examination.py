@@ -68,8 +68,12 @@ class FileTests(SynchronousTestCase):
             (b'{"a":1}\n{"b":2}\n', False),
             (b'{"a":1}{"b":2}\n', True),
             (b'{"a":1} {"b":2}\n', True),
+            (b'{"a":1} \t {"b":2}\n', True),
+            (b'{"a":1} \n{"b":2}\n', False),
             (b"\n" * ((1 << 20) - 1) + b"}{", True),
             (b"\n" * ((1 << 20) - 1) + b"} {", True),
+            (b"\n" * ((1 << 20) - 2) + b"}  {", True),
+            (b"\n" * ((1 << 20) - 2) + b"x  {", False),
             (b'{"a":"\xff"}\n', True),
             (b"\n" * ((1 << 20) - 1) + "ü\n".encode(), False),
         ):

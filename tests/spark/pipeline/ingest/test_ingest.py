@@ -218,7 +218,7 @@ class IngestTests(PipelineCase):
             node.log(number, "added", job_id(number), queue='}{"}')
         lines = [json.dumps(event) for event in node.events]
         path = self.folder / "x.jsonl"
-        path.write_text(f'{lines[0]}{lines[1]}\n{lines[2]} {lines[3]}\n{lines[0]}{{"torn":')
+        path.write_text(f'{lines[0]}{lines[1]}\n{lines[2]} \t {lines[3]}\n{lines[0]}{{"torn":')
         report = self.add(path)
         self.assertEqual((4, 1, 1), (report.new, report.duplicates, report.rejected))
         self.assertEqual({'}{"}'}, {row.queue for row in self.read(self.table).collect()})
