@@ -282,6 +282,16 @@ class IngestTests(PipelineCase):
         every_second = write(self.folder / "x.jsonl", node.events[::2])
         self.assertRaises(ForeignData, self.add, every_second)
 
+    def test_mixed(self) -> None:
+        """A file whose events are in another order than their numbers has no gaps for that, and is
+        ingested."""
+        self.patch(batches, "_RUNS_MAX", 5)
+        node = busy_node()
+        path = write(self.folder / "x.jsonl", node.events[::2] + node.events[1::2])
+        report = self.add(path)
+        self.assertEqual((80, {node_id("a"): 0}), (report.new, report.missing))
+        self.assert_each_once(node.events)
+
 
 class InterruptedTests(PipelineCase):
     """Killed between any two steps."""

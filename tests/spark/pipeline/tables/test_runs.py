@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.pipeline.tables.counting import counted_runs
+from disque_tx.spark.pipeline.tables.counting import counted_runs, runs_in_files
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from tests.spark.pipeline.cases import PipelineCase
 
@@ -93,3 +96,56 @@ class CountedTests(PipelineCase):
         self.assertEqual({(node, number) for node, _, number in rows}, numbers(found))
         self.assertEqual(6, len(list(found)))
         self.assertEqual(2, len(counted_runs(events, limit=2)))
+
+
+class FilesTests(SynchronousTestCase):
+    """Runs that this process finds in files."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp())
+        self.folder.mkdir()
+
+    def written(self, name: str, rows: list[tuple[str, int, int]], group_rows: int = 40) -> str:
+        """A Parquet file with these events, in groups of a few rows."""
+        node, boot, seq = zip(*rows, strict=True)
+        path = str(self.folder / f"{name}.parquet")
+        table = pa.table({"seq": seq, "kind": ["added"] * len(seq), "node": node, "boot": boot})
+        pq.write_table(table, path, row_group_size=group_rows)
+        return path
+
+    @given(_GIVEN.filter(bool), st.booleans())
+    def test_same_numbers(self, given: list[tuple[str, int, int]], is_mixed: bool) -> None:
+        """The numbers in files are counted as they are, with gaps, twice, or in another order, so
+        that an event is neither missed nor taken for a known one."""
+        rows = [
+            (run.node, run.boot, number)
+            for run in runs_of(given)
+            for number in range(run.first, run.last + 1)
+        ]
+        if is_mixed:
+            rows = rows[::2] + rows[1::2][::-1]
+        half = len(rows) // 2 + 1
+        paths = [self.written("a", rows[:half], 3)]
+        if rows[half:]:
+            paths.append(self.written("b", rows[half:]))
+        found = runs_in_files(paths, 1000)
+        self.assertEqual(list(Runs(runs_of(given))), found)
+
+    def test_starts(self) -> None:
+        """A node begins at 0 again after each start, so numbers of two starts are no run, even if
+        the one goes on where the other ended."""
+        node = "a" * 40
+        path = self.written("a", [(node, 1, 0), (node, 1, 1), (node, 2, 2), ("b" * 40, 2, 3)])
+        expected = [Run(node, 1, 0, 1), Run(node, 2, 2, 2), Run("b" * 40, 2, 3, 3)]
+        self.assertEqual(expected, runs_in_files([path], 3))
+
+    def test_out_of_order(self) -> None:
+        """When numbers are so mixed that their parts would fill memory, this process gives up, and
+        Spark counts them."""
+        path = self.written("a", [("a" * 40, 1, number) for number in range(198, -1, -2)])
+        self.assertEqual(100, len(runs_in_files([path], 100) or ()))
+        self.assertIs(None, runs_in_files([path], 99))
+
+    def test_nothing(self) -> None:
+        """Without files there are no runs."""
+        self.assertEqual([], runs_in_files([], 10))
