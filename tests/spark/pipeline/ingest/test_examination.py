@@ -81,6 +81,23 @@ class FileTests(SynchronousTestCase):
             path.write_bytes(content)
             self.assertEqual(joined, examined_file(str(path)).joined, content[-20:])
 
+    def test_source(self) -> None:
+        """A file says of which node it is; what is no name of a node is no source, so that a query
+        never takes an event of something else for one of a node."""
+        node = Node("a")
+        node.log(0, "added", job_id(1))
+        path = write(self.path / "x.jsonl", node.events)
+        compact = path.read_bytes().replace(b'": "', b'":"')
+        for content, source in (
+            (compact, node.events[0]["source"]),
+            (b"torn\n" + compact, node.events[0]["source"]),
+            (compact.replace(b"disque:", b"others:"), ""),
+            (b'{"source":"disque:' + b"A" * 40 + b'"}', ""),
+            (b"", ""),
+        ):
+            path.write_bytes(content)
+            self.assertEqual(source, examined_file(str(path)).source, content[:20])
+
     def test_missing(self) -> None:
         """A file that is removed after it was listed is refused like a damaged one."""
         self.assertNotEqual("", examined_file(str(self.path / "no.jsonl")).refused)
@@ -118,7 +135,8 @@ class IngestTests(PipelineCase):
         here = examined(self.spark, files)
         self.patch(examination, "_HERE_BYTES", 0)
         self.assertEqual(here, examined(self.spark, files))
-        self.assertEqual([paths[7]], [finding.path for finding in here])
+        self.assertEqual(paths, [finding.path for finding in here])
+        self.assertEqual([paths[7]], [finding.path for finding in here if finding.refused])
 
     def test_nothing_new(self) -> None:
         """With known files alone, however many, nothing is examined, read or committed."""

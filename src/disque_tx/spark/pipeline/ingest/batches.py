@@ -77,11 +77,11 @@ class Reading(Protocol):
         """What ``table.noted()`` says; the numbers are counted if it says nothing."""
 
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
-        """What is special about files, of which paths and sizes are given."""
+        """What there is to say about files, of which paths and sizes are given."""
 
-    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
-        """Write the events in these files, by day. ``joined``: those of the files of which a line
-        may have several objects, or bytes that are not UTF-8, which are replaced."""
+    def stage(self, table: EventTableLog, files: list[Finding]) -> StagedLines:
+        """Write the events in these files, of which none is refused, by day. Bytes that are not
+        UTF-8 are replaced."""
 
     def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         """The numbers of events that were written; of more runs than the limit, some."""
@@ -183,13 +183,13 @@ class _Batch:
 
     def run(self) -> _Done:
         """Do all steps."""
-        special = self._reading.examined((file.path, file.size) for file in self._files)
-        refused = {finding.path: finding.refused for finding in special if finding.refused}
-        joined = {finding.path for finding in special} - set(refused)
-        paths = [file.path for file in self._files if file.path not in refused]
+        found = self._reading.examined((file.path, file.size) for file in self._files)
+        refused = {finding.path: finding.refused for finding in found if finding.refused}
+        readable = [finding for finding in found if not finding.refused]
+        paths = [finding.path for finding in readable]
         lines = StagedLines(None, 0, 0)
-        if paths:
-            lines = self._reading.stage(self._table, paths, joined)
+        if readable:
+            lines = self._reading.stage(self._table, readable)
         self._step("staged")
         staged, new = self._deduplicated(lines)
         self._step("counted")

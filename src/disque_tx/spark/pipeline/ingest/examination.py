@@ -27,40 +27,39 @@ _FILES_PER_TASK: Final = 16
 _JOINT: Final = re.compile(rb"\}[ \t]+\{")
 #: What text is searched for first, which is much faster.
 _BEFORE_JOINT: Final = (b"} ", b"}\t")
+_SOURCE: Final = re.compile(rb'"source":"(disque:[0-9a-f]{40})"')
 
 
 @attrs.frozen
 class Finding:
-    """What is special about a file. ``refused``: why it cannot be read; nothing if it can.
-    ``joined``: a line may have several objects, or bytes that are not UTF-8."""
+    """What there is to say about a file. ``refused``: why it cannot be read; nothing if it can.
+    ``joined``: a line may have several objects, or bytes that are not UTF-8. ``source``: of its
+    first events, if that is a node."""
 
     path: str
     refused: str
     joined: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is special."""
-        return not (self.refused or self.joined)
+    source: str = ""
 
 
 def examined(spark: SparkSession | None, files: Iterable[tuple[str, int]]) -> list[Finding]:
-    """What is special about files, by their resolved paths. ``files``: paths and sizes in bytes.
-    ``spark``: whose tasks read many of them; without, this process does."""
+    """What there is to say about files, by their resolved paths.
+
+    ``files``: paths and sizes in bytes. ``spark``: whose tasks read many of them; without, this
+    process does.
+    """
     sizes = dict(files)
     paths = list(sizes)
     if spark is None or sum(sizes.values()) <= _HERE_BYTES:
-        found = [examined_file(path) for path in paths]
-    else:
-        tasks = -(-len(paths) // _FILES_PER_TASK)
-        found = spark.sparkContext.parallelize(paths, tasks).map(examined_file).collect()
-    return [finding for finding in found if not finding.is_plain]
+        return [examined_file(path) for path in paths]
+    tasks = -(-len(paths) // _FILES_PER_TASK)
+    return list(spark.sparkContext.parallelize(paths, tasks).map(examined_file).collect())
 
 
 def examined_file(path: str, line_bytes_max: int = LINE_BYTES_MAX) -> Finding:
     """What there is to say about one file. It is never in memory as a whole."""
     system, place = opened(path)
-    joined, line_bytes, end = False, 0, b""
+    joined, line_bytes, end, source = False, 0, b"", None
     decoder = getincrementaldecoder("utf-8")()
     try:
         compression = "zstd" if path.endswith(".zst") else None
@@ -71,11 +70,17 @@ def examined_file(path: str, line_bytes_max: int = LINE_BYTES_MAX) -> Finding:
                 if line_bytes + first > line_bytes_max:
                     return Finding(path, f"a line of more than {line_bytes_max} bytes", joined)
                 line_bytes = len(piece) - newline - 1 if newline >= 0 else line_bytes + first
+                source = _source(piece) if source is None else source
                 joined = joined or _is_joined(end + piece) or not _is_utf8(decoder, piece)
                 end = _end(end + piece)
     except (OSError, pa.ArrowException) as error:
         return Finding(path, str(error).partition("\n")[0], joined)
-    return Finding(path, "", joined)
+    return Finding(path, "", joined, source or "")
+
+
+def _source(piece: bytes) -> str:
+    found = _SOURCE.search(piece)
+    return found[1].decode() if found else ""
 
 
 def _is_utf8(decoder: IncrementalDecoder, piece: bytes) -> bool:

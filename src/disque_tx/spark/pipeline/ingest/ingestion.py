@@ -50,15 +50,17 @@ class _SparkReading:
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(self._spark, files)
 
-    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
-        plain = [path for path in paths if path not in joined]
+    def stage(self, table: EventTableLog, files: list[Finding]) -> StagedLines:
+        plain = [file.path for file in files if not file.joined]
+        joined = [file.path for file in files if file.joined]
         lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
         if joined:
-            more = logs.parsed_with_text(self._spark, sorted(joined)).drop("line", "file")
+            more = logs.parsed_with_text(self._spark, joined).drop("line", "file")
             lines = more if lines is None else lines.unionByName(more)
         assert lines is not None
         # Computed once, for what is counted and for what is stored.
-        found_out = lines.withColumn(_IS_EVENT, logs.is_event())
+        is_one = logs.is_event(file.source for file in files)
+        found_out = lines.withColumn(_IS_EVENT, is_one)
         is_event, counts = fn.col(_IS_EVENT), Observation()
         counted = (fn.count_if(is_event).alias("events"), fn.count("*").alias("lines"))
         observed = found_out.observe(counts, *counted)

@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.messages.events import KIND_NAMES
 from disque_tx.spark.objectstore import is_in
 from disque_tx.spark.offered import decompresses_zstd
 from disque_tx.spark.paths import for_spark
@@ -30,6 +31,10 @@ from disque_tx.spark.pipeline.tables import stored
 from disque_tx.spark.pipeline.tables.table import DAY
 from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL
 
+#: Known types of events, which :data:`TYPE` matches as well.
+_TYPES: Final = [f"disque.job.{name}" for name in KIND_NAMES if name]
+#: Nodes that are named in a query at most.
+_SOURCES_MAX: Final = 1_000
 _READING: Final = {"__globPaths__": "false", "recursiveFileLookup": "true"}
 
 
@@ -72,16 +77,18 @@ def _is_for_spark(spark: SparkSession, path: str) -> bool:
     return not is_in(path) and (not path.endswith(".zst") or decompresses_zstd(spark.version))
 
 
-def is_event() -> Column:
-    """Whether a parsed line is an event of a node."""
+def is_event(sources: Iterable[str] = ()) -> Column:
+    """Whether a parsed line is an event of a node. ``sources``: of nodes, or empty; to find a text
+    among some takes less time than to match a pattern."""
+    nodes = sorted({source for source in sources if source})[:_SOURCES_MAX]
     numbers = [fn.col(f"`{name}`") for name in NUMBERS]
     usual = (fn.greatest(*numbers) <= NUMBER_MAX) & (fn.least(*numbers) >= -NUMBER_MAX)
     answer = (
         fn.col(CORRUPT_COLUMN).isNull()
         & (fn.col("specversion") == "1.0")
-        & fn.col("type").rlike(TYPE)
+        & (fn.col("type").isin(_TYPES) | fn.col("type").rlike(TYPE))
         & fn.col("time").isNotNull()
-        & fn.col("source").rlike(NODE)
+        & (fn.col("source").isin(nodes) | fn.col("source").rlike(NODE))
         & fn.col("id").rlike(NUMBER)
         & fn.coalesce(usual, fn.lit(True))
         & (~fn.col("type").startswith("disque.job.") | fn.col("subject").isNotNull())

@@ -62,11 +62,11 @@ class _DuckReading:
     def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
         return examined(None, files)
 
-    def stage(self, table: EventTableLog, paths: list[str], joined: set[str]) -> StagedLines:
+    def stage(self, table: EventTableLog, files: list[Finding]) -> StagedLines:
         counts = {"events": 0, "bad": 0}
 
         def events() -> Iterator[pa.RecordBatch]:
-            for path in paths:
+            for path in (file.path for file in files):
                 for some in lines.read(path):
                     counts["events"] += len(some.events)
                     counts["bad"] += len(some.others)
