@@ -81,6 +81,23 @@ class OtherHostTests(SpreadCase):
         self.receive_signal(D, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
 
+    def test_about_to_be_known(self) -> None:
+        """A node on the other host that does not know this one yet is waited for."""
+        entry = self.node.membership.nodes[D]
+        entry.newest_link = 0
+        client = self.begin_add(2)
+        (wait,) = self.node.waiters.copies.values()
+        job = wait.job
+        for near in (B, C):
+            self.receive_signal(near, GOTJOB, job.id)
+        self.pass_ms(200)
+        self.assertEqual([], self.replies(client))
+        entry.newest_link = 1
+        self.pass_ms(200)
+        self.assertIn(D, job.nodes)
+        self.receive_signal(D, GOTJOB, job.id)
+        self.assertEqual(job.id, self.status(client))
+
     def test_no_more_on_the_same_host(self) -> None:
         """When only the other host is missing, the job is not sent to all nodes of this one."""
         self.begin_add(2)

@@ -97,6 +97,7 @@ class Placement:
             elif host and host != only:
                 return b""
         for entry in membership.reachable:
-            if entry.ready and membership.host(entry) != only:
+            # One that is not ready is waited for.
+            if entry.link is not None and membership.host(entry) != only:
                 return only
         return b""
