@@ -57,6 +57,18 @@ class SettlingTests(FlowTestCase):
         self.acknowledge(1, job_id)
         self.assertIn((1, 2, SETACK, 0), self.signals())
 
+    def test_leaving(self) -> None:
+        """A node that leaves asks once in this way: the other holder may wait for a third one, of
+        which only that one knows, and confirms to whoever names no holders."""
+        job_id = self.given()
+        (job,) = self.flow.nodes[0].jobs.table.values()
+        self.flow.nodes[0].jobs.set_holders(job, (*job.nodes, b"f" * 40))
+        self.flow.nodes[1].membership.set_leaving(True)
+        self.acknowledge(1, job_id)
+        self.assertEqual([1, 1, 0], self.jobs())
+        self.flow.run(10_000)
+        self.assertEqual([1, 0, 0], self.jobs())
+
     def test_at_the_giver(self) -> None:
         """It does not matter at which of the two the client acknowledges; a job that is still in
         a queue leaves it."""

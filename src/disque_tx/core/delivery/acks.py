@@ -194,16 +194,15 @@ class Acks:
         """Send SETACK to all that did not confirm; forget the job when none is left."""
         if job.gc_retry < _ATTEMPTS_MAX:
             job.gc_retry = u8(i64(job.gc_retry) + 1)
-        if self._settling.begin(job):
+        if not self._hurries(job) and self._settling.begin(job):
             return
         missing = self._missing(job)
         if not missing:
             self._delivery.remove(job)
             return
-        job_id = job.id
-        known = self._known_holders(job)
+        job_id, known = job.id, self._known_holders(job)
         for node in missing:
-            if made_by(node, job.id) and not self._peers.reaches(node):
+            if made_by(node, job_id) and not self._peers.reaches(node):
                 self._keys_by_job.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
@@ -221,9 +220,10 @@ class Acks:
 
     def _known_holders(self, job: Job) -> i64:
         """0 when it is for others to finish this: no original may wait for us (section 19)."""
-        if not self._holds(job) or (job.gc_retry > 1 and self._membership.leaving):
-            return 0
-        return len(job.nodes)
+        return len(job.nodes) if self._holds(job) and not self._hurries(job) else 0
+
+    def _hurries(self, job: Job) -> bool:
+        return job.gc_retry > 1 and self._membership.leaving
 
     def _holds(self, job: Job) -> bool:
         return self._membership.myself.id in job.nodes
