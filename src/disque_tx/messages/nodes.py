@@ -122,8 +122,8 @@ class NodeEntry:
 
     @property
     def ready(self) -> bool:
-        """It takes what our own link to it brings, and can answer: one that numbers its links has
-        made one to this node. Until then it may not know this node, and drops its messages."""
+        """Whether it takes what our own link to it brings, and can answer: a node that numbers its
+        links has made one to this node. Until then it may not know this one, and drops messages."""
         return self.link is not None and (self.newest_link != 0 or not self.numbers)
 
     def line(self, unix_ms: i64) -> bytes:

@@ -272,10 +272,9 @@ class Healing(Part, LinkWatcher):
             self._next_ms = earlier(self._next_ms, self._turn.now_ms + _CHANGE_MS)
 
     def check_soon(self) -> None:
-        """Jobs came from an original, whose lists of holders nobody corrects: look at them, too."""
-        self.shortages.doubtful = True  # the walk under way may have passed their places
-        if self._walk == _IDLE:
-            self._next_ms = earlier(self._next_ms, self._turn.now_ms + _CHECK_MS)
+        """Look also at jobs that came from an original, whose lists of holders nobody corrects."""
+        self.shortages.doubtful = True  # the walk may have passed them
+        self._next_ms = earlier(self._next_ms, self._turn.now_ms + _CHECK_MS)
 
     def _repair(self, job: Job) -> bool:
         """Make the copies that the job lacks, if it is this node's turn."""
