@@ -132,20 +132,6 @@ class ClientTests(VerbCase):
         self.produced(1_050)
         self.assertEqual(1_050, self.counts.added)
 
-    def test_together(self) -> None:
-        """Both work until the demonstration is over, and no thread of them is left then; every job
-        is done."""
-        before = threading.active_count()
-        pause = threading.Event()
-        with demo._working(self.node.port) as counts:
-            for _ in range(5_000):
-                if counts.done:
-                    break
-                pause.wait(0.005)
-        self.assertEqual(before, threading.active_count())
-        self.assertGreater(counts.done, 0)
-        self.assertEqual((counts.added, 0), (counts.done, self.length("demo")))
-
     def test_lost(self) -> None:
         """Clients of a daemon that has ended end as well, without a traceback."""
         self.node.stop()
