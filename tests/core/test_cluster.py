@@ -518,6 +518,19 @@ class ImposterTests(NetCase):
         self.assertEqual((NOADDR, b"", 0), (entry.flags, entry.ip, entry.port))
         self.assertEqual([link], self.first.outbox.hangups)
 
+    def test_other_answer_while_met(self) -> None:
+        """A new node at the address of a lost one may be met, and called for the lost one, at the
+        same time. It would take what comes on the earlier link for late: that one is made anew."""
+        entry = self.first.membership.nodes[self.second.id]
+        link = entry.link
+        assert link is not None
+        self.first.membership.meet(entry.ip, PORT, 0, self.net.now_ms)
+        (met,) = self.handshakes()
+        earlier = met.link = Link(Pipe(), met, entry.ip, self.first.ip, 0, int(link.epoch) - 1)
+        self.first.receive(link, gossip_from(STRANGER, PONG), self.net.now_ms)
+        self.assertIsNone(met.link)
+        self.assertEqual([link, earlier], self.first.outbox.hangups)
+
     def test_only_answers(self) -> None:
         """On links that we opened, everything except PONG is ignored."""
         link = self.first.membership.nodes[self.second.id].link

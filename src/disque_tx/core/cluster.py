@@ -260,8 +260,10 @@ class Cluster:
                 self._links.drop(entry)  # the nodes file never names such a node
                 return False
         elif sender != entry.id:
+            # Unless it is known, it is perhaps about to be.
+            met = self.membership.handshake_with(entry.ip, entry.port, entry.bus_port)
             self._links.lose_address(entry)
-            self._links.renew(self._peers.entry(sender), link)
+            self._links.renew(self._peers.entry(sender) or met, link)
             return False
         link.peer_id = sender
         return True

@@ -10,7 +10,7 @@ from disque_tx.core.jobs.memory import QUEUE_BYTES, job_bytes
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.messages.records import QUEUED, WAIT_REPL
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import CLOCK_FAULTS, Checker
 from disque_tx.sim.stage.history import JobRequest, RecordedDelivery, ShownCounters
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: How far apart two holders may find that a RETRY is over.
 _SAME_US: Final = 750_000
-_HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 
 
 class CountersMatch(Checker):
@@ -68,7 +67,7 @@ class CountersMatch(Checker):
             wrong: list[str] = []
             if "message_loss" not in names and one.nacks > _count_asked(asked, at_us):
                 wrong.append(f"NACK was asked for {_count_asked(asked, at_us)} times")
-            if names <= _HARMLESS:
+            if names <= CLOCK_FAULTS:
                 if one.nacks < _answered(asked, one.node, at_us):
                     wrong.append(f"it answered {_answered(asked, one.node, at_us)} NACKs")
                 again = delivered[place] - isinstance(one, ShownCounters)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.policies.settings import LIMITS
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import CLOCK_FAULTS, Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import Added, JobRequest, RecordedDelivery
@@ -40,7 +40,6 @@ class AtMostOnce(Checker):
         ]
 
 
-_HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 #: Faults that separate nodes or stop them, and take nothing away.
 _SEPARATING: Final = frozenset(
     (
@@ -78,9 +77,9 @@ class NotAfterAck(Checker):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered although a client had them acknowledged."""
         names = {name for _, name, _ in run.plan.history}
-        if names - _HARMLESS - _SEPARATING:
+        if names - CLOCK_FAULTS - _SEPARATING:
             return []
-        everywhere = names <= _HARMLESS
+        everywhere = names <= CLOCK_FAULTS
         arrived_us = _HOPS * run.world.longest_transit_us + _TURNS_US
         acked = run.history.asked(b"ACKJOB")
         return [
@@ -160,12 +159,13 @@ class WorkingRespected(Checker):
 
     Judged where nothing keeps WORKING from the holders: no fault but those of clocks. A NACK or
     an ENQUEUE, by another consumer that has the job too or by the operator, ends the wait. And the
-    node may not know yet of a holder that got the job from another one since it came here.
+    node may not know yet of a holder that got the job from another one since it came here; or, if
+    that was an original, which forwards no WORKING, at any time.
     """
 
     def judge(self, run: Stage) -> list[str]:
         """Jobs that were delivered although a consumer reported to work on them."""
-        if any(name not in _HARMLESS for _, name, _ in run.plan.history):
+        if any(name not in CLOCK_FAULTS for _, name, _ in run.plan.history):
             return []
         arrived_us = run.world.longest_transit_us
         deliveries: dict[bytes, list[RecordedDelivery]] = {}
@@ -198,6 +198,8 @@ def _given_elsewhere(run: Stage, worked: JobRequest, deliveries: list[RecordedDe
     """Whether other nodes gave the job to each other after it came to the node of WORKING, as far
     as that node may not know by then."""
     transit_us = run.world.longest_transit_us
+    if run.shape.bulk != "all":
+        return run.transfers.by_others(worked.job_id, worked.node, 0, worked.answered_us) > 0
     came_us = max(
         (
             one.sent_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.sim.checkers.jobs import flushed_since
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import CLOCK_FAULTS, Checker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from disque_tx.sim.stage.history import Added, Counted, RecordedFlush, Waited
     from disque_tx.sim.stage.stage import Stage
 
-_CLOCKS: Final = frozenset(("clock_step", "clock_drift"))
 #: What a client asks for while this time passes may be executed in another order.
 _SLACK_US: Final = 2_000_000
 #: A copy is sent with the rest of its life in whole seconds.
@@ -60,7 +59,7 @@ def _untrue(run: Stage, waited: Waited, added: Added) -> Iterator[str]:
         if not asked and not flushed_since(run, added, waited.answered_us):
             if not run.evicts and not added.asynchronous:
                 yield "which nobody asked for"
-        elif names <= _CLOCKS:
+        elif names <= CLOCK_FAULTS:
             again = [
                 one.sent_us
                 for one in run.history.delivered
@@ -72,12 +71,12 @@ def _untrue(run: Stage, waited: Waited, added: Added) -> Iterator[str]:
                 yield f"and delivered the job at {again[0] / 1e6:.3f} s"
     elif waited.answer == b"EXPIRED":
         over_us = added.asked_us + added.ttl_s * 1_000_000
-        if waited.answered_us < over_us - _LIFE_US and not names & _CLOCKS:
+        if waited.answered_us < over_us - _LIFE_US and not names & CLOCK_FAULTS:
             yield f"and its life ends at {over_us / 1e6:.3f} s"
     elif waited.answer == b"DEAD":
         if not run.workload.policies:
             yield "and there is no policy for that"
-    elif waited.answer == b"" and names <= _CLOCKS:
+    elif waited.answer == b"" and names <= CLOCK_FAULTS:
         acked = [
             end.answered_us
             for end in ends
@@ -103,7 +102,7 @@ class FlushedGone(Checker):
     def judge(self, run: Stage) -> list[str]:
         """Jobs that came back."""
         names = {name for _, name, _ in run.plan.history}
-        if names - _CLOCKS:
+        if names - CLOCK_FAULTS:
             return []
         breaches = [
             f"{delivery.job_id.decode('latin-1')}: QFLUSH was answered by {flushed.node.decode()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.stage.checker import Checker
+from disque_tx.sim.stage.checker import CLOCK_FAULTS, Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.stage.history import JobRequest, RecordedDelivery
@@ -17,8 +17,6 @@ _ENDING: Final = frozenset(
         *("clock_step", "clock_drift", "half_open", "short_writes"),
     )
 )
-#: Faults that keep nobody from knowing what others count.
-_HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 #: A change is recorded within a second, and a node is asked for that ten times a second.
 _RECORDED_US: Final = 1_300_000
 #: Settings that make something of the counters.
@@ -94,7 +92,7 @@ class LimitKept(Checker):
             if name == b"max-deliveries"
         }
         others = len(run.machines) - 1
-        apart = not {name for _, name, _ in run.plan.history} <= _HARMLESS
+        apart = not {name for _, name, _ in run.plan.history} <= CLOCK_FAULTS
         by_hand = run.history.asked(b"ENQUEUE")
         return [
             f"{one.job_id.decode('latin-1')}: delivered by {one.node.decode()} at"

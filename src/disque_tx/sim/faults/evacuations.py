@@ -25,14 +25,15 @@ _EMPTY_US: Final = 6_000_000
 
 def evacuated(number: int) -> Callable[[Targets, Random], End | None]:
     """The fault: ``number`` machines give their jobs away at once, if all have been up for a while,
-    and enough stay. Originals cannot do that. When one is empty it is gone, and its disk; later an
-    empty one with another ID comes in its place. What is not empty when the fault ends stays."""
+    and enough stay that these can reach. Originals cannot do that. When one is empty it is gone,
+    and its disk; later an empty one with another ID comes in its place. What is not empty when the
+    fault ends stays."""
 
     def begin(targets: Targets, random: Random) -> End | None:
         staying = [m for m in targets.machines if m.process is not None and not _leaves(m.process)]
         if not targets.all_up() or len(staying) < number + 2:
             return None
-        able = [m for m in staying if m.settings.features & CAN_HAND_OVER]
+        able = [m for m in staying if m.settings.features & CAN_HAND_OVER and _reach(m) > number]
         if len(able) < number:
             return None
         chosen = random.sample(able, number)
@@ -46,6 +47,11 @@ def evacuated(number: int) -> Callable[[Targets, Random], End | None]:
         return end
 
     return begin
+
+
+def _reach(machine: Machine) -> int:
+    """How many others can take its jobs."""
+    return len(machine.process.node.membership.reachable) if machine.process is not None else 0
 
 
 def _leaves(process: Process) -> bool:

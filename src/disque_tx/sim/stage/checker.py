@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from disque_tx.sim.stage.stage import Stage
+
+#: Faults that end no process, and keep no nodes from each other.
+CLOCK_FAULTS: Final = frozenset(("clock_step", "clock_drift"))
 
 
 class Checker:
