@@ -63,12 +63,16 @@ class WorkingTests(CheckerCase):
 
     def test_holder_not_known(self) -> None:
         """A node that got the job from another one, since it came to the node of WORKING, may not
-        have learnt of that; one that had it before has."""
+        have learnt of that; one that had it before has, unless it got it from an original."""
+        self.run_.shape.bulk = "all"
         self.deliver(0.5)
         self.request(b"WORKING", 1, reply=4)
         self.deliver(2, THERE)
         self.run_.transfers.sent[b"D"] = [(100_000, THERE)]
         self.assertEqual(1, self.found(WorkingRespected()))
+        self.run_.shape.bulk = "some"
+        self.assertEqual(0, self.found(WorkingRespected()))
+        self.run_.shape.bulk = "all"
         self.run_.transfers.sent[b"D"].append((900_000, THERE))
         self.assertEqual(0, self.found(WorkingRespected()))
 
