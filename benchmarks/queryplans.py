@@ -18,7 +18,6 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.engines.runner import SETTINGS
-from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
@@ -52,9 +51,7 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
     made = jobs(events, _EXTENT)
     kept = empty("jobs", made._jdf.schema().toDDL())
     counted = kept.withColumn(SIGN, fn.lit(1))
-    (folder / "x.jsonl").touch()
     queries: dict[str, Any] = {
-        "ingest": logs.events(logs.parsed(spark, [str(folder / "x.jsonl")])),
         "ingest-runs": counting.counted(events),
         "jobs": made,
         "queues": queues.with_backlog(queues.windows(events, kept, 60)),

@@ -15,7 +15,6 @@ from pyspark.sql import datasource
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-_ZSTD_SINCE: Final = (4, 1)
 #: Since 4.2: the offset before and a limit are passed to ``latestOffset``.
 LIMITS: Final = find_spec("pyspark.sql.streaming.datasource") is not None
 #: Since 4.1: conditions of queries are passed to sources.
@@ -76,13 +75,7 @@ __all__ = [
     "ReadMaxRows",
     "SupportsTriggerAvailableNow",
     "arrow_columns",
-    "decompresses_zstd",
 ]
-
-
-def decompresses_zstd(version: str) -> bool:
-    """Whether Spark of this version reads files ``.zst`` without a library for it."""
-    return tuple(map(int, version.split(".")[:2])) >= _ZSTD_SINCE
 
 
 def arrow_columns(columns: StructType) -> pa.Schema:

@@ -12,7 +12,7 @@ from disque_tx.spark.pipeline.cli import program as cli
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, write
-from tests.spark.pipeline.tables.test_former import FormerCase
+from tests.spark.pipeline.transfer.test_former import FormerCase
 
 
 def run_command(*words: object) -> Result:

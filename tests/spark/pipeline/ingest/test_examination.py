@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.ingest import examination
 from disque_tx.spark.pipeline.ingest.examination import examined, examined_file
+from disque_tx.spark.pipeline.ingest.workers import LocalThreads, SparkTasks
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, segment, write
@@ -28,7 +29,7 @@ class FileTests(SynchronousTestCase):
         """Why a file with this content is refused, if it is."""
         path = self.path / name
         path.write_bytes(content)
-        return examined_file(str(path), _LIMIT).refused
+        return examined_file(str(path), _LIMIT)
 
     def test_lines(self) -> None:
         """A line may be as long as the limit, wherever it begins and in whatever pieces it is read;
@@ -61,46 +62,9 @@ class FileTests(SynchronousTestCase):
             self.assertNotEqual("", self.refused(whole + whole[:size], "x.jsonl.zst"), size)
         self.assertNotEqual("", self.refused(b'{"not": "compressed"}\n', "x.jsonl.zst"))
 
-    def test_joints(self) -> None:
-        """Several objects on a line are noticed, also where two pieces of a file meet, and so are
-        bytes that are not UTF-8, which Spark reads in another way."""
-        for content, joined in (
-            (b'{"a":1}\n{"b":2}\n', False),
-            (b'{"a":1}{"b":2}\n', True),
-            (b'{"a":1} {"b":2}\n', True),
-            (b'{"a":1} \t {"b":2}\n', True),
-            (b'{"a":1} \n{"b":2}\n', False),
-            (b"\n" * ((1 << 20) - 1) + b"}{", True),
-            (b"\n" * ((1 << 20) - 1) + b"} {", True),
-            (b"\n" * ((1 << 20) - 2) + b"}  {", True),
-            (b"\n" * ((1 << 20) - 2) + b"x  {", False),
-            (b'{"a":"\xff"}\n', True),
-            (b"\n" * ((1 << 20) - 1) + "ü\n".encode(), False),
-        ):
-            path = self.path / "x.jsonl"
-            path.write_bytes(content)
-            self.assertEqual(joined, examined_file(str(path)).joined, content[-20:])
-
-    def test_source(self) -> None:
-        """A file says of which node it is; what is no name of a node is no source, so that a query
-        never takes an event of something else for one of a node."""
-        node = Node("a")
-        node.log(0, "added", job_id(1))
-        path = write(self.path / "x.jsonl", node.events)
-        compact = path.read_bytes().replace(b'": "', b'":"')
-        for content, source in (
-            (compact, node.events[0]["source"]),
-            (b"torn\n" + compact, node.events[0]["source"]),
-            (compact.replace(b"disque:", b"others:"), ""),
-            (b'{"source":"disque:' + b"A" * 40 + b'"}', ""),
-            (b"", ""),
-        ):
-            path.write_bytes(content)
-            self.assertEqual(source, examined_file(str(path)).source, content[:20])
-
     def test_missing(self) -> None:
         """A file that is removed after it was listed is refused like a damaged one."""
-        self.assertNotEqual("", examined_file(str(self.path / "no.jsonl")).refused)
+        self.assertNotEqual("", examined_file(str(self.path / "no.jsonl")))
 
 
 class IngestTests(PipelineCase):
@@ -108,7 +72,7 @@ class IngestTests(PipelineCase):
 
     def test_many_damaged(self) -> None:
         """However many files are damaged, or too large for the memory of a task, all of them are
-        named, all others are read, and that takes one batch: Spark never sees the damaged ones."""
+        named, all others are read, and that takes one batch."""
         self.patch(examination.examined_file, "__defaults__", (_LIMIT,))
         events, steps = [], list[str]()
         for letter in "abcdef":
@@ -127,16 +91,16 @@ class IngestTests(PipelineCase):
         self.assertEqual(["staged", "counted", "kept", "committed"], steps)
         self.assert_each_once(events)
 
-    def test_in_tasks(self) -> None:
-        """Larger amounts are examined in tasks, with the same result."""
+    def test_many_shares(self) -> None:
+        """Files are examined in several pieces of work, in threads or tasks alike, and those that
+        cannot be read are named with the reason."""
         paths = [str(write(self.folder / f"{at}.jsonl.zst", [], b"x" * 100)) for at in range(40)]
-        Path(paths[7]).write_bytes(Path(paths[7]).read_bytes()[:-1])
-        files = [(path, 100) for path in paths]
-        here = examined(self.spark, files)
-        self.patch(examination, "_HERE_BYTES", 0)
-        self.assertEqual(here, examined(self.spark, files))
-        self.assertEqual(paths, [finding.path for finding in here])
-        self.assertEqual([paths[7]], [finding.path for finding in here if finding.refused])
+        for at in (7, 39):
+            Path(paths[at]).write_bytes(Path(paths[at]).read_bytes()[:-1])
+        here = examined(LocalThreads(), paths)
+        self.assertEqual([paths[7], paths[39]], list(here))
+        self.assertEqual(here, examined(SparkTasks(self.spark), paths))
+        self.assertEqual({}, examined(LocalThreads(), []))
 
     def test_nothing_new(self) -> None:
         """With known files alone, however many, nothing is examined, read or committed."""

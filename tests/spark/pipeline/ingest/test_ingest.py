@@ -127,6 +127,17 @@ class IngestTests(PipelineCase):
         days = {file.partition["dt"] for file in DeltaLog(self.table).files()}
         self.assertEqual({"1969-12-31", "2026-11-20", "9999-12-31"}, days)
 
+    def test_no_days(self) -> None:
+        """A time in a year that has no days for other programs makes a line no event, and stops
+        nothing; the first moment that has one is in the table."""
+        node = busy_node()
+        node.events[0]["time"] = "0000-12-31T23:59:59.999999Z"
+        node.events[1]["time"] = "0001-01-01T00:00:00Z"
+        report = self.add(write(self.folder / "x.jsonl", node.events))
+        self.assertEqual((79, 1), (report.new, report.rejected))
+        days = {file.partition["dt"] for file in DeltaLog(self.table).files()}
+        self.assertEqual({"0001-01-01", "2026-11-20"}, days)
+
     def test_repeated(self) -> None:
         """The same folders can be ingested every hour: only new files are read."""
         one, two = busy_node("a"), busy_node("b")

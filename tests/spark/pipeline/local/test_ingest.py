@@ -8,12 +8,12 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from disque_tx.spark.pipeline.ingest import ingestion, lines
 from disque_tx.spark.pipeline.ingest.batches import IngestReport, Step
 from disque_tx.spark.pipeline.ingest.ingestion import ingest as by_spark
-from disque_tx.spark.pipeline.local import lines
+from disque_tx.spark.pipeline.ingest.lines import FilePart, Unreadable
 from disque_tx.spark.pipeline.local.ingestion import ingest as by_duckdb
 from disque_tx.spark.pipeline.local.lifecycle import lifecycle
-from disque_tx.spark.pipeline.local.lines import Unreadable
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.ingest import test_examination, test_ingest
@@ -53,7 +53,11 @@ class ExaminationTests(DuckCase, test_examination.IngestTests):
 
 
 class SameTests(PipelineCase):
-    """The same files, by both engines."""
+    """The same files, by both engines, and by tasks of Spark even where threads would do."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(ingestion, "_HERE_BYTES", 0)
 
     def assert_same(self, *paths: Path) -> None:
         """Assert that both engines make the same of these files: tables, rejected lines, notes and
@@ -158,9 +162,9 @@ class SameTests(PipelineCase):
         path = segment(self.folder / "logs", busy_node().events)
         whole = path.read_bytes()
 
-        def cut(file: str) -> object:
-            Path(file).write_bytes(whole[:-3])
-            return lines_of(file)
+        def cut(part: FilePart) -> object:
+            Path(part.path).write_bytes(whole[:-3])
+            return lines_of(part)
 
         lines_of = lines._content
         self.patch(lines, "_content", cut)

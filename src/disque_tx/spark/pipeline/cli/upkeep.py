@@ -122,7 +122,7 @@ def convert_command(runner: PipelineRunner, table: str, remove: bool) -> None:
 
     No event is written again. Until --remove, the earlier version can read its table.
     """
-    from disque_tx.spark.pipeline.tables.former import convert
+    from disque_tx.spark.pipeline.transfer.former import convert
 
     with runner.spark() as spark:
         done = convert(spark, table, remove)

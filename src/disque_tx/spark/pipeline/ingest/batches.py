@@ -16,7 +16,7 @@ table once, whatever is killed at any time, and however often and under whatever
 The names of files that nodes made say with which event they begin, so most files are known by
 these. The others that were read are remembered in the commit.
 
-An engine does what is done with each line; all else is here.
+An engine says where files are read, and does what is done with the rows of the table.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ import attrs
 from disque_tx.spark.errors import Conflict, ForeignData
 from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import files as logs
-from disque_tx.spark.pipeline.ingest.examination import Finding
-from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.ingest.examination import examined
+from disque_tx.spark.pipeline.ingest.staging import StagedLines, stage_events, stage_rejected
+from disque_tx.spark.pipeline.ingest.workers import Workers
 from disque_tx.spark.pipeline.tables.events import EventTableLog, is_table
 from disque_tx.spark.pipeline.tables.footers import Staged, discard
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
@@ -60,28 +61,14 @@ class IngestReport:
     unfinished: int
 
 
-@attrs.frozen
-class StagedLines:
-    """What was made of the lines of files. ``staged``: the events, ``None`` if there were no files.
-    ``events``: how many. ``bad``: other lines."""
+class IngestEngine(Protocol):
+    """What an engine does with the rows of a table of events, and where files are read."""
 
-    staged: Staged | None
-    events: int
-    bad: int
-
-
-class Reading(Protocol):
-    """What an engine does with the lines of event logs, and with the events of a table."""
+    def workers(self, size_bytes: int) -> Workers:
+        """What reads files with so many bytes."""
 
     def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         """What ``table.noted()`` says; the numbers are counted if it says nothing."""
-
-    def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
-        """What there is to say about files, of which paths and sizes are given."""
-
-    def stage(self, table: EventTableLog, files: list[Finding]) -> StagedLines:
-        """Write the events in these files, of which none is refused, by day. Bytes that are not
-        UTF-8 are replaced."""
 
     def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         """The numbers of events that were written; of more runs than the limit, some."""
@@ -89,12 +76,9 @@ class Reading(Protocol):
     def without(self, table: EventTableLog, staged: Staged, known: list[Run]) -> Staged:
         """Write events again, each once, and none that is known."""
 
-    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
-        """Write the lines in these files that are not events."""
-
 
 def add_logs(
-    reading: Reading, paths: Iterable[str], into: str, step: Step = lambda _: None
+    engine: IngestEngine, paths: Iterable[str], into: str, step: Step = lambda _: None
 ) -> IngestReport:
     """Add all logs in ``paths`` that are not in the table ``into`` yet to it.
 
@@ -110,10 +94,10 @@ def add_logs(
     if not is_table(into):
         check_apart(resolved(into), map(resolved, paths))
     table = EventTableLog(into, create=True)
-    runs, remembered = reading.known(table)
+    runs, remembered = engine.known(table)
     memory = _Memory(table, runs, dict(remembered), next_number(table))
     unread = logs.unread(paths, runs, remembered)
-    done = [_Batch(reading, memory, files, step).run() for files in logs.batches(unread)]
+    done = [_Batch(engine, memory, files, step).run() for files in logs.batches(unread)]
     compact_if_due(table)
     new, read = sum(batch.new for batch in done), sum(batch.read for batch in done)
     return IngestReport(
@@ -173,9 +157,9 @@ class _Batch:
     """Files that become part of the table together."""
 
     def __init__(
-        self, reading: Reading, memory: _Memory, files: list[logs.LogFile], step: Step
+        self, engine: IngestEngine, memory: _Memory, files: list[logs.LogFile], step: Step
     ) -> None:
-        self._reading = reading
+        self._engine = engine
         self._memory = memory
         self._table = memory.table
         self._files = files
@@ -183,39 +167,37 @@ class _Batch:
 
     def run(self) -> _Done:
         """Do all steps."""
-        found = self._reading.examined((file.path, file.size) for file in self._files)
-        refused = {finding.path: finding.refused for finding in found if finding.refused}
-        readable = [finding for finding in found if not finding.refused]
-        paths = [finding.path for finding in readable]
-        lines = StagedLines(None, 0, 0)
-        if readable:
-            lines = self._reading.stage(self._table, readable)
+        sizes = {file.path: file.size for file in self._files}
+        workers = self._engine.workers(sum(sizes.values()))
+        refused = examined(workers, list(sizes))
+        readable = {path: size for path, size in sizes.items() if path not in refused}
+        lines = stage_events(workers, self._table.root, readable.items())
         self._step("staged")
         staged, new = self._deduplicated(lines)
         self._step("counted")
         # Before the commit, which decides; a batch that is repeated replaces them.
-        rejected = self._keep_rejected(paths) if lines.bad else 0
+        bad = [(path, sizes[path]) for path in lines.bad]
+        rejected = self._keep_rejected(workers, bad) if bad else 0
         self._step("kept")
         self._commit(staged, new)
         self._step("committed")
         return _Done(lines.events, new.events, rejected, refused)
 
-    def _deduplicated(self, lines: StagedLines) -> tuple[Staged | None, Runs]:
+    def _deduplicated(self, lines: StagedLines) -> tuple[Staged, Runs]:
         """Each new event once, and their numbers."""
         staged = lines.staged
-        if staged is None:
-            return None, Runs()
         new = self._count(staged)
         known = self._memory.runs.overlapping(new)
         if lines.events <= new.events and not known:
             return staged, new
-        again = self._reading.without(self._table, staged, known)
+        again = self._engine.without(self._table, staged, known)
         discard(self._table.root, staged.folder)
         return again, self._count(again)
 
     def _count(self, staged: Staged) -> Runs:
         """The numbers of the events."""
-        found = self._reading.runs(self._table, staged, _RUNS_MAX + 1)
+        files = staged.files
+        found = self._engine.runs(self._table, staged, _RUNS_MAX + 1) if files else []
         if len(found) > _RUNS_MAX:
             raise ForeignData(
                 f"The numbers of events in files from {self._files[0].path} on have more than"
@@ -224,17 +206,16 @@ class _Batch:
             )
         return Runs(found)
 
-    def _keep_rejected(self, paths: list[str]) -> int:
+    def _keep_rejected(self, workers: Workers, bad: list[tuple[str, int]]) -> int:
         """Store the lines that are not events; returns how many there are."""
         log, number = self._table.create_rejected(), self._memory.number
-        files = self._reading.stage_rejected(log, paths, number).files
+        files = stage_rejected(workers, log, bad, number).files
         # A batch with this number that was killed before its commit may have left the same lines.
         log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
         return sum(file.rows for file in files)
 
-    def _commit(self, staged: Staged | None, new: Runs) -> None:
+    def _commit(self, staged: Staged, new: Runs) -> None:
         self._memory.check()
         numbers = {INGEST: self._memory.number}
         numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        files = staged.files if staged else []
-        self._table.log.commit(files, numbers, self._memory.after(new, self._files))
+        self._table.log.commit(staged.files, numbers, self._memory.after(new, self._files))

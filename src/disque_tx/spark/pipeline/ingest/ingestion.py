@@ -1,4 +1,4 @@
-"""``ingest`` by Spark: lines are read, and events counted, by its tasks."""
+"""``ingest`` by Spark: files are read, and events counted, by its tasks."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.ingest import logs
-from disque_tx.spark.pipeline.ingest.batches import IngestReport, StagedLines, Step, add_logs
-from disque_tx.spark.pipeline.ingest.examination import Finding, examined
+from disque_tx.spark.pipeline.ingest.batches import IngestReport, Step, add_logs
 from disque_tx.spark.pipeline.ingest.fields import KEY
+from disque_tx.spark.pipeline.ingest.workers import LocalThreads, SparkTasks, Workers
 from disque_tx.spark.pipeline.tables.counting import counted_runs, runs_in_files
-from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
 from disque_tx.spark.sessions import check_classic
 
-#: A column that is in no line.
-_IS_EVENT: Final = "is event"
+#: Up to so many bytes of files are read by this process: starting tasks would take longer.
+_HERE_BYTES: Final = 8 << 20
 
 
 def ingest(
@@ -35,38 +33,20 @@ def ingest(
     :raises RemoteSession: when the session is one of Spark Connect.
     """
     check_classic(spark, "ingest")
-    return add_logs(_SparkReading(spark), paths, into, step)
+    return add_logs(_Spark(spark), paths, into, step)
 
 
-class _SparkReading:
-    """Spark as :class:`~disque_tx.spark.pipeline.ingest.batches.Reading`."""
+class _Spark:
+    """Spark as :class:`~disque_tx.spark.pipeline.ingest.batches.IngestEngine`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
+    def workers(self, size_bytes: int) -> Workers:
+        return LocalThreads() if size_bytes <= _HERE_BYTES else SparkTasks(self._spark)
+
     def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         return EventTable(self._spark, table.root).known()
-
-    def examined(self, files: Iterable[tuple[str, int]]) -> list[Finding]:
-        return examined(self._spark, files)
-
-    def stage(self, table: EventTableLog, files: list[Finding]) -> StagedLines:
-        plain = [file.path for file in files if not file.joined]
-        joined = [file.path for file in files if file.joined]
-        lines: DataFrame | None = logs.parsed(self._spark, plain) if plain else None
-        if joined:
-            more = logs.parsed_with_text(self._spark, joined).drop("line", "file")
-            lines = more if lines is None else lines.unionByName(more)
-        assert lines is not None
-        # Computed once, for what is counted and for what is stored.
-        is_one = logs.is_event(file.source for file in files)
-        found_out = lines.withColumn(_IS_EVENT, is_one)
-        is_event, counts = fn.col(_IS_EVENT), Observation()
-        counted = (fn.count_if(is_event).alias("events"), fn.count("*").alias("lines"))
-        observed = found_out.observe(counts, *counted)
-        staged = writing(self._spark, logs.events(observed, is_event), table.root, "dt")
-        found = counts.get
-        return StagedLines(staged, int(found["events"]), int(found["lines"]) - int(found["events"]))
 
     def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         """Counted by this process, if the files are on the disk that its tasks wrote to; from a
@@ -88,10 +68,6 @@ class _SparkReading:
             inside = events["seq"].between(ranges["first"], ranges["last"])
             events = events.join(fn.broadcast(ranges), [*same, inside], "left_anti")
         return writing(self._spark, events.dropDuplicates(list(KEY)), table.root, "dt")
-
-    def stage_rejected(self, log: DeltaLog, paths: list[str], batch: int) -> Staged:
-        lines = logs.rejected(logs.parsed_with_text(self._spark, paths))
-        return writing(self._spark, lines.withColumn("batch", fn.lit(batch)), log.root, "batch")
 
     def _read(self, table: EventTableLog, staged: Staged) -> DataFrame:
         return reading(self._spark, table.log.schema, table.root, staged.names)

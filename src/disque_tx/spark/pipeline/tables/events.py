@@ -65,13 +65,18 @@ class EventTableLog:
     def create_rejected(self) -> DeltaLog:
         """The same log; the table is created if it does not exist."""
         root = f"{self.root}/{_REJECTED}"
-        schema = arrow_schema(_REJECTED_COLUMNS)
-        return DeltaLog.create(root, schema, "rejected lines", ("batch",))
+        return DeltaLog.create(root, rejected_schema(), "rejected lines", ("batch",))
 
 
 def event_schema() -> pa.Schema:
     """The columns of a table of events."""
     return arrow_schema(EVENT_COLUMNS.replace("\n", " ")).append(_DAY_FIELD)
+
+
+def rejected_schema() -> pa.Schema:
+    """The columns of the table of rejected lines: ``file``, ``reason`` (``torn``: not JSON, or
+    values of wrong types; ``foreign``: not an event), ``line``, and the number of the ingest."""
+    return arrow_schema(_REJECTED_COLUMNS)
 
 
 def is_table(path: str) -> bool:

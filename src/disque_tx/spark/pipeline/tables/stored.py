@@ -12,11 +12,9 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, cast
-from uuid import uuid4
 
 import attrs
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -31,43 +29,26 @@ from pyspark.sql.types import StructType
 from disque_tx.spark.offered import arrow_columns
 from disque_tx.spark.paths import opened
 from disque_tx.spark.pipeline.tables.deltalog import DataFile
-from disque_tx.spark.pipeline.tables.footers import data_file, footer_statistics
-from disque_tx.spark.schema import batches
+from disque_tx.spark.pipeline.tables.partitions import PartitionedFiles
 
 _FORMAT: Final = "disque_stored"
 #: So many tasks read a table at most; more files share them.
 _TASKS_MAX: Final = 1_000
-_GROUP_ROWS: Final = 1 << 16
-_PIECE_BYTES: Final = 1 << 20
-#: Lines that are read as text: where they are from, and what they are.
-LINES: Final = "value STRING, file STRING"
 
 
 def read(spark: SparkSession, columns: StructType, root: str, names: Sequence[str]) -> DataFrame:
     """The rows of Parquet files below ``root``, with these columns; null where a file has none."""
-    return _reading(spark, columns, [f"{root}/{name}" for name in names], "parquet")
-
-
-def lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The lines of files, which may be compressed, with the columns of :data:`LINES`."""
-    return _reading(spark, LINES, paths, "lines")
-
-
-def _reading(
-    spark: SparkSession, columns: StructType | str, paths: Sequence[str], kind: str
-) -> DataFrame:
     spark.dataSource.register(StoredSource)
     reader = spark.read.format(_FORMAT).schema(columns)
-    return reader.options(kind=kind, paths=json.dumps(list(paths))).load()
+    return reader.options(paths=json.dumps([f"{root}/{name}" for name in names])).load()
 
 
-def write(rows: DataFrame, root: str, folder: str, partition_by: Sequence[str]) -> list[DataFile]:
+def write(rows: DataFrame, root: str, folder: str, partition_by: str | None) -> list[DataFile]:
     """Write rows as Parquet to a new folder below ``root``; returns the files."""
     spark = rows.sparkSession
     spark.dataSource.register(StoredSource)
-    named = json.dumps(list(partition_by))
     writer = rows.write.format(_FORMAT).mode("append")
-    writer.options(root=root, folder=folder, partitions=named).save()
+    writer.options(root=root, folder=folder, partition=partition_by or "").save()
     system, place = opened(f"{root}/{folder}/{_Writer.named}")
     with system.open_input_stream(place) as stream:
         found = json.loads(stream.readall())
@@ -86,15 +67,13 @@ class StoredSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         given = dict(cast(Any, self.options))
-        kind = _Lines if given["kind"] == "lines" else _Parquet
-        return kind(json.loads(given["paths"]), arrow_columns(schema))
+        return _Reader(json.loads(given["paths"]), arrow_columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """For ``df.write``."""
         given = dict(cast(Any, self.options))
         columns = arrow_columns(schema)
-        partitions = [columns.field(name) for name in json.loads(given["partitions"])]
-        return _Writer(given["root"], given["folder"], columns, partitions)
+        return _Writer(given["root"], given["folder"], columns, given["partition"] or None)
 
 
 class _Reader(DataSourceReader):
@@ -112,11 +91,6 @@ class _Reader(DataSourceReader):
         return chain.from_iterable(map(self._file, partition.value))
 
     def _file(self, path: str) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
-
-
-class _Parquet(_Reader):
-    def _file(self, path: str) -> Iterator[pa.RecordBatch]:
         system, place = opened(path)
         with pq.ParquetFile(place, filesystem=system) as file:
             names = [name for name in self._schema.names if name in file.schema_arrow.names]
@@ -125,25 +99,6 @@ class _Parquet(_Reader):
                 missing = pa.nulls(len(batch))
                 arrays = [columns.get(each.name, missing).cast(each.type) for each in self._schema]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-class _Lines(_Reader):
-    def _file(self, path: str) -> Iterator[pa.RecordBatch]:
-        return batches(((line, path) for line in _lines(path)), self._schema)
-
-
-def _lines(path: str) -> Iterator[str]:
-    """As Spark splits a text, but for empty lines. The size of lines was checked before."""
-    system, place = opened(path)
-    compression = "zstd" if path.endswith(".zst") else None
-    end = b""
-    with system.open_input_stream(place, compression=compression) as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            *whole, end = (end + piece).replace(b"\r", b"\n").split(b"\n")
-            for line in whole:
-                yield line.decode("utf-8", "replace")
-    if end:
-        yield end.decode("utf-8", "replace")
 
 
 @attrs.frozen
@@ -158,42 +113,19 @@ class _Writer(DataSourceArrowWriter):
     named: Final = "_written.json"
 
     def __init__(
-        self, root: str, folder: str, columns: pa.Schema, partitions: list[pa.Field]
+        self, root: str, folder: str, columns: pa.Schema, partition_by: str | None
     ) -> None:
         self._root = root
         self._folder = folder
         self._columns = columns
-        self._partitions = partitions
+        self._partition_by = partition_by
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
         """Write the rows of a task."""
-        system, place = opened(f"{self._root}/{self._folder}")
-        found: list[dict[str, Any]] = []
-
-        def add(file: Any) -> None:
-            name = file.path[len(place) :].lstrip("/")
-            rows, statistics = file.metadata.num_rows, footer_statistics(file.metadata)
-            found.append(
-                attrs.asdict(data_file(self._folder, name, int(file.size), rows, statistics))
-            )
-
-        parquet = pads.ParquetFileFormat()
-        pads.write_dataset(
-            (_utc(batch, self._columns) for batch in iterator),
-            place,
-            schema=self._columns,
-            filesystem=system,
-            format=parquet,
-            file_options=parquet.make_write_options(compression="zstd"),
-            partitioning=pads.partitioning(pa.schema(self._partitions), flavor="hive"),
-            basename_template=f"part-{uuid4().hex}-{{i}}.parquet",
-            min_rows_per_group=_GROUP_ROWS,
-            max_rows_per_group=2 * _GROUP_ROWS,
-            existing_data_behavior="overwrite_or_ignore",
-            create_dir=False,
-            file_visitor=add,
-        )
-        return _Written([file for file in found if file["rows"]])
+        files = PartitionedFiles(self._root, self._folder, self._columns, self._partition_by)
+        for batch in iterator:
+            files.write(pa.Table.from_batches([batch]))
+        return _Written([attrs.asdict(file) for file in files.close()])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Name the files of all tasks."""
@@ -207,9 +139,3 @@ class _Writer(DataSourceArrowWriter):
         system, place = opened(f"{self._root}/{self._folder}/{self.named}")
         with system.open_output_stream(place) as stream:
             stream.write(json.dumps(files).encode())
-
-
-def _utc(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same times, whatever the time zone of the session."""
-    arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -120,7 +120,11 @@ def reading(spark: SparkSession, schema: pa.Schema, root: str, names: Iterable[s
 
 
 def writing(
-    spark: SparkSession, rows: DataFrame, root: str, *partition_by: str, folder: str | None = None
+    spark: SparkSession,
+    rows: DataFrame,
+    root: str,
+    partition_by: str | None = None,
+    folder: str | None = None,
 ) -> Staged:
     """Write rows as Parquet to a folder of a table, by default a new one. They are not part of the
     table yet."""
@@ -130,7 +134,7 @@ def writing(
     with _exact_times(spark):
         writer = rows.write.options(**_WRITING)
         if partition_by:
-            writer = writer.partitionBy(*partition_by)
+            writer = writer.partitionBy(partition_by)
         writer.parquet(for_spark(f"{root}/{folder}"))
     return Staged(folder, written(root, folder))
 

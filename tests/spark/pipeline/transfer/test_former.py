@@ -9,12 +9,13 @@ from typing import Any
 from deltalake import DeltaTable
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.tables import former
+from disque_tx.spark.pipeline.ingest.lines import FilePart, read
+from disque_tx.spark.pipeline.ingest.rows import event_rows
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.former import Converted, convert
 from disque_tx.spark.pipeline.tables.upkeep import forget, vacuum
+from disque_tx.spark.pipeline.transfer import former
+from disque_tx.spark.pipeline.transfer.former import Converted, convert
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import BOOT, Event, Node, job_id, node_id, segment
 
@@ -41,7 +42,8 @@ class FormerCase(PipelineCase):
             self.node.add(job, job_id(job))
         events = self.node.events[before:]
         path = segment(self.folder / "logs", events)
-        rows = logs.events(logs.parsed(self.spark, [str(path)])).drop(*_OLD_COLUMNS)
+        (lines,) = read(FilePart(str(path)))
+        rows = self.spark.createDataFrame(event_rows(lines.events)).drop(*_OLD_COLUMNS)
         folder = Path(self.table, place)
         rows.coalesce(1).write.mode("append").partitionBy("dt").parquet(str(folder))
         names = {str(file.relative_to(folder)) for file in folder.glob("dt=*/*.parquet")}
