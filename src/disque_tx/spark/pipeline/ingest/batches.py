@@ -65,7 +65,7 @@ class IngestEngine(Protocol):
     """What an engine does with the rows of a table of events, and where files are read."""
 
     def workers(self, size_bytes: int) -> Workers:
-        """What reads files with so many bytes."""
+        """What reads files of this size together, in bytes."""
 
     def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
         """What ``table.noted()`` says; the numbers are counted if it says nothing."""
