@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import Job
 from disque_tx.client.options import AddOptions
-from disque_tx.worker import Backoff, Context, Letter, current_job
+from disque_tx.worker import Backoff, Context, Letter, batch, current_job
 from disque_tx.worker.base.context import HeldJob
 from disque_tx.worker.running.runs import Run, Slot
 from disque_tx.worker.running.threads import Done, Threads
@@ -214,8 +214,9 @@ class ThreadTests(SynchronousTestCase):
         self.assertEqual(["SystemExit: 1", None, None], reasons)
 
     def test_current(self) -> None:
-        """A function finds its job from anywhere in its thread; one that handles several jobs at
-        once has no current one, and neither is that of the function that used the thread before."""
+        """A function finds its job from anywhere in its thread; one that takes a batch has no
+        current one, even with one job in it, nor that of the function that used the thread
+        before."""
         seen: list[object] = []
 
         def note() -> None:
@@ -228,10 +229,14 @@ class ThreadTests(SynchronousTestCase):
             note()
             raise ValueError
 
+        @batch(2)
+        def note_together() -> None:
+            note()
+
         threads = self.made(1, time.perf_counter)
-        runs = [self.run_of(note), self.run_of(fail), self.run_of(note), self.run_of(note)]
-        for batch in (runs[2], runs[3]):
-            batch.held += self.run_of(note).held
+        functions = (note, fail, note_together, note_together)
+        runs = [self.run_of(function) for function in functions]
+        runs[2].held += self.run_of(note).held
         slot = Slot(runs[0])
         slot.runs.extend([runs[2], runs[1], runs[3]])
         threads.put(slot)

@@ -118,6 +118,28 @@ class DoingTests(WorkerTestCase):
         self.stop(worker)
         self.assertEqual(([3, 1], 1), (sizes, len(self.client.queued("a"))))
 
+    def test_batch_of_one(self) -> None:
+        """A handler of batches gets a list even where a batch is one job, and has no current job,
+        because one that works with one job at a time would fail with the second."""
+        taken: list[object] = []
+
+        @batch(1)
+        def in_thread(jobs: list[Context]) -> None:
+            self.assertRaises(LookupError, current_job)
+            taken.append([job.body for job in jobs])
+
+        @batch(2, wait_s=0)
+        async def awaited(jobs: list[Context]) -> None:
+            self.assertRaises(LookupError, current_job)
+            taken.append([job.body for job in jobs])
+
+        for queue in "ab":
+            self.client.put(queue, queue.encode())
+        worker = self.worker({"a": in_thread, "b": awaited})
+        self.pass_s(0.1)
+        self.stop(worker)
+        self.assertEqual([[b"a"], [b"b"]], taken)
+
     def test_order(self) -> None:
         """With priorities, all jobs of the first queue come first; with weights, each queue has its
         share."""

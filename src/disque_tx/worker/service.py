@@ -287,7 +287,7 @@ class Worker(Service):
         if self._failures.is_exhausted(held):
             self._active -= 1
             self._failures.bury(held, JobFailure(_EXHAUSTED))
-        elif call.handler.size > 1:
+        elif call.handler.is_batch:
             self._batches.add(held, call.handler)
         else:
             self._runner.buffer.append(Run(call, [held]))

@@ -76,6 +76,13 @@ class ServeTests(SynchronousTestCase):
         self.assertEqual(("SystemExit: 3", False), (third["error"], third["hopeless"]))
         self.assertEqual({"error": None, "value": b64encode(b"42").decode()}, fourth)
 
+    def test_between(self) -> None:
+        """When a handler has ended, however it ended, there is no current job, so that what runs
+        afterwards in the process is not taken for a part of it."""
+        for name in ("double", "leave", "hopeless"):
+            self.answers((f"{__name__}:{name}", _CALL))
+            self.assertRaises(LookupError, current_job)
+
     def test_missing(self) -> None:
         """A handler that is gone, for example after a new version, is a failure of its job."""
         ((gone,), (away,)) = (

@@ -102,7 +102,7 @@ def answer(
         request["worker"],
         send,
     )
-    current.set(context)
+    token = current.set(context)
     try:
         value = call_for(request["target"], context).run()
     except BaseException as error:
@@ -110,6 +110,7 @@ def answer(
         return {"error": failed.reason, "trace": failed.trace, "hopeless": failed.hopeless}
     finally:
         context.end()
+        current.reset(token)
     return {"error": None, "value": None if value is None else b64encode(value).decode()}
 
 

@@ -274,7 +274,7 @@ class Runner:
 
 
 async def _awaited(run: Run) -> bytes | None:
-    if len(run.held) == 1:
+    if not run.call.handler.is_batch:
         current.set(run.held[0].context)
     span = begin(run)
     if span is None:

@@ -24,7 +24,7 @@ Report: TypeAlias = Callable[[list[Done]], object]
 def run_in_thread(run: Run) -> tuple[bytes | None, JobFailure | None]:
     """Execute a run in this thread. All exceptions of a handler are caught, even SystemExit."""
     span = begin(run)
-    token = current.set(run.held[0].context) if len(run.held) == 1 else None
+    token = None if run.call.handler.is_batch else current.set(run.held[0].context)
     try:
         if span is None:
             return run.call.run(), None

@@ -45,7 +45,8 @@ class Command:
 
 @attrs.frozen(eq=False)
 class Handler:
-    """A function or program that does jobs. ``size``, ``wait_s``: of a batch; see :func:`batch`.
+    """A function or program that does jobs. ``is_batch``: whether it takes a list of jobs.
+    ``size``, ``wait_s``: of a batch; see :func:`batch`.
 
     ``target``: ``module:name`` by which another process imports the function.
     """
@@ -57,6 +58,7 @@ class Handler:
     wait_s: float = 0.0
     target: str = ""
     argv: tuple[str, ...] = ()
+    is_batch: bool = False
 
     @property
     def name(self) -> str:
@@ -177,11 +179,12 @@ def handler_of(
         )
     if not callable(function):
         raise BadHandlers(f"{function!r} is not a function, coroutine function or Command.")
+    is_batch = hasattr(function, _BATCH)
     size, wait_s = getattr(function, _BATCH, (1, 0.0))
     called = function if inspect.isroutine(function) else type(function).__call__
     is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
     kind = HandlerKind.COROUTINE if is_coroutine else HandlerKind.THREAD
-    return Handler(function, kind, time_limit_s, size, wait_s)
+    return Handler(function, kind, time_limit_s, size, wait_s, is_batch=is_batch)
 
 
 def _nothing(*_: object) -> None:

@@ -152,7 +152,7 @@ class Queue:
         if unique_for_s is not None and not unique:
             raise BadHandlers("unique_for_s needs unique.")
         handler = handler_of(function, time_limit_s)
-        if handler.size > 1:
+        if handler.is_batch:
             raise BadHandlers("A batch gets jobs, not arguments: pass it to the worker itself.")
         if process:
             handler = Handler(
