@@ -96,8 +96,7 @@ class PartitionTests(SynchronousTestCase):
         for at in range(0, 200, 20):
             files.write(rows(range(at, at + 20), 10))
             self.assertLessEqual(files._kept_bytes, 500)
-            open_parts = [part for part in files._parts.values() if part.file is not None]
-            self.assertLessEqual(len(open_parts), 3)
+            self.assertLessEqual(len(files._open), 3)
         found = files.close()
         self.assertGreater(len(found), 10)
         self.assertEqual(

@@ -6,6 +6,7 @@ What is kept has a bound in bytes, and so has the number of files that are open.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -50,26 +51,27 @@ class PartitionedFiles:
         self._partition_by = partition_by
         self._inside = pa.schema([field for field in schema if field.name != partition_by])
         self._encoding = _encoding(self._inside, distinct)
-        #: The least recently written to comes first.
-        self._parts: dict[str, _Partition] = {}
-        self._done: list[DataFile] = []
+        self._kept: dict[str, _Kept] = {}
         self._kept_bytes = 0
+        #: The one that was least recently written to comes first.
+        self._open: OrderedDict[str, _ParquetFile] = OrderedDict()
+        self._done: list[DataFile] = []
 
     def write(self, rows: pa.Table) -> None:
         """Add rows with the columns of the schema. The files are whole after :meth:`close`."""
         for place, some in self._by_place(rows):
-            part = self._parts.pop(place, None) or _Partition(place)
-            self._parts[place] = part
-            self._kept_bytes += part.keep(some.select(self._inside.names).cast(self._inside))
-            if part.rows >= _GROUP_ROWS or part.bytes >= _GROUP_BYTES:
-                self._write_group(part)
-        while self._kept_bytes > _KEPT_BYTES_MAX:
-            self._write_group(max(self._parts.values(), key=lambda part: part.bytes))
+            kept = self._kept.setdefault(place, _Kept())
+            self._kept_bytes += kept.add(some.select(self._inside.names).cast(self._inside))
+            if kept.rows >= _GROUP_ROWS or kept.bytes >= _GROUP_BYTES:
+                self._write_group(place)
+        if self._kept_bytes > _KEPT_BYTES_MAX:
+            self._write_all()
 
     def close(self) -> list[DataFile]:
         """Write what is kept; returns all files."""
-        while self._parts:
-            self._close(next(iter(self._parts.values())))
+        self._write_all()
+        while self._open:
+            self._close_oldest()
         return self._done
 
     def _by_place(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -83,24 +85,25 @@ class PartitionedFiles:
             some = rows if len(values) == 1 else rows.filter(pc.equal(column, value))
             yield f"{self._partition_by}={quote(str(value.cast(pa.string())), '')}/", some
 
-    def _file(self, place: str) -> _ParquetFile:
-        return _ParquetFile(self._root, self._folder, place, self._inside, self._encoding)
+    def _write_all(self) -> None:
+        for place in list(self._kept):
+            self._write_group(place)
 
-    def _write_group(self, part: _Partition) -> None:
-        if part.file is None:
-            open_parts = [each for each in self._parts.values() if each.file is not None]
-            if len(open_parts) >= _OPEN_MAX:
-                self._close(open_parts[0])
-            part.file = self._file(part.place)
-        self._kept_bytes -= part.bytes
-        part.file.write(part.taken())
+    def _write_group(self, place: str) -> None:
+        kept = self._kept.pop(place)
+        self._kept_bytes -= kept.bytes
+        if place not in self._open:
+            if len(self._open) >= _OPEN_MAX:
+                self._close_oldest()
+            self._open[place] = _ParquetFile(
+                self._root, self._folder, place, self._inside, self._encoding
+            )
+        self._open.move_to_end(place)
+        self._open[place].write(pa.concat_tables(kept.tables))
 
-    def _close(self, part: _Partition) -> None:
-        if part.rows:
-            self._write_group(part)
-        if part.file is not None:
-            self._done.append(part.file.close())
-        del self._parts[part.place]
+    def _close_oldest(self) -> None:
+        _, file = self._open.popitem(last=False)
+        self._done.append(file.close())
 
 
 def _encoding(schema: pa.Schema, distinct: Collection[str]) -> dict[str, Any]:
@@ -113,28 +116,20 @@ def _encoding(schema: pa.Schema, distinct: Collection[str]) -> dict[str, Any]:
 
 
 @attrs.define
-class _Partition:
-    """The rows for a folder, those that are kept among them."""
+class _Kept:
+    """Rows that are not in a file yet."""
 
-    place: str
-    file: _ParquetFile | None = None
+    tables: list[pa.Table] = attrs.Factory(list)
     rows: int = 0
     bytes: int = 0
-    _kept: list[pa.Table] = attrs.Factory(list)
 
-    def keep(self, rows: pa.Table) -> int:
+    def add(self, rows: pa.Table) -> int:
         """Keep rows; returns how many bytes they have."""
         size = int(rows.nbytes)
-        self._kept.append(rows)
+        self.tables.append(rows)
         self.rows += len(rows)
         self.bytes += size
         return size
-
-    def taken(self) -> pa.Table:
-        """What is kept; nothing is afterwards."""
-        found = pa.concat_tables(self._kept)
-        self._kept, self.rows, self.bytes = [], 0, 0
-        return found
 
 
 class _ParquetFile:
