@@ -75,8 +75,9 @@ class TwoHostTests(GroupTestCase):
                 port = group.own_port(number)
                 for _ in range(10):
                     job_id = group.ask(port, "ADDJOB", "q", "b", 20_000, "REPLICATE", 2)
+                    # A third one has a copy where the second took more than 50 ms to answer.
                     found = keepers([self.here, self.there], job_id)
-                    self.assertEqual(["127.0.0.1", "127.0.0.2"], found)
+                    self.assertEqual({"127.0.0.1", "127.0.0.2"}, set(found))
 
     def test_other_host_fails(self) -> None:
         """While the other host is away, copies are made on this one."""
