@@ -81,6 +81,14 @@ class StagingTests(PipelineCase):
             error = self.assertRaises(Unreadable, stage_events, workers, self.table, self.files)
             self.assertTrue(str(error).startswith(self.files[2][0]), error)
 
+    def test_no_room(self) -> None:
+        """Where nothing can be written, the error is the one of the disk, also from a task of
+        Spark, so that a command can say it in a line."""
+        Path(self.table).write_text("a file, not a folder")
+        several: tuple[Workers, ...] = (LocalThreads(2), SparkTasks(self.spark))
+        for workers in several:
+            self.assertRaises(OSError, stage_events, workers, self.table, self.files)
+
     def test_nothing(self) -> None:
         """Without files there is nothing to do, and nothing is made."""
         staged = stage_events(LocalThreads(), self.table, [])

@@ -3,8 +3,12 @@ days, in row groups of a useful size."""
 
 from __future__ import annotations
 
+import gc
+import resource
+import sys
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -122,6 +126,28 @@ class PartitionTests(SynchronousTestCase):
         self.assertEqual({}, file.partition)
         stored = pq.read_table(self.root / file.path, partitioning=None)
         self.assertEqual(rows(range(10), 3).select(_SCHEMA.names), stored)
+
+    def test_full_disk(self) -> None:
+        """When a file cannot grow, the error is raised once, and nothing is said again when the
+        files are freed."""
+        said: list[Any] = []
+        self.patch(sys, "unraisablehook", said.append)
+        self.patch(partitions, "_GROUP_ROWS", 100)
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+        try:
+            self.assertRaises(OSError, self.write_much)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        gc.collect()
+        self.assertEqual([], said)
+
+    def write_much(self) -> None:
+        """Write some kilobytes."""
+        with self.files() as files:
+            for at in range(0, 100_000, 1000):
+                files.write(rows(range(at, at + 1000), 3))
+            files.close()
 
     def test_nothing(self) -> None:
         """Without rows there is no file, and no folder."""

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import uuid4
 
 import attrs
+import pyarrow as pa
 
 from disque_tx.spark.pipeline.ingest.lines import FilePart, Unreadable, parts, read
 from disque_tx.spark.pipeline.ingest.rows import event_rows, rejected_rows
@@ -22,6 +23,7 @@ from disque_tx.spark.pipeline.tables.partitions import PartitionedFiles
 
 #: Larger files are divided, unless they are compressed, and larger shares made more.
 _SHARE_BYTES: Final = 64 << 20
+_FAILURES: Final = (Unreadable, OSError, pa.ArrowException)
 #: Columns in which there is little to gain from equal values.
 _DISTINCT: Final = ("seq", "time", "job_id")
 
@@ -38,18 +40,20 @@ class StagedLines:
 
 @attrs.frozen
 class _StagedShare:
-    """The same for a share. ``failed``: why a file cannot be read any more, if that is so."""
+    """The same for a share. ``failed``: what ended it. It is not raised, since an error of a task
+    would reach the caller as a page of Java."""
 
     files: list[DataFile]
     events: int = 0
     bad: list[str] = attrs.Factory(list)
-    failed: str = ""
+    failed: Exception | None = None
 
 
 def stage_events(workers: Workers, root: str, files: Iterable[tuple[str, int]]) -> StagedLines:
     """Write the events in files, of which paths and sizes in bytes are given, by day.
 
     :raises Unreadable: when a file has changed since it was examined.
+    :raises OSError: when they cannot be written.
     """
     folder = _new_folder()
     written = _map(workers, partial(_write_events, root, folder), files)
@@ -64,6 +68,7 @@ def stage_rejected(
     """Write the lines in files that are not events. ``batch``: the number of the ingest.
 
     :raises Unreadable: when a file has changed since it was examined.
+    :raises OSError: when they cannot be written.
     """
     folder = _new_folder()
     written = _map(workers, partial(_write_rejected, log.root, folder, batch), files)
@@ -78,8 +83,9 @@ def _map(
     workers: Workers, write: partial[_StagedShare], files: Iterable[tuple[str, int]]
 ) -> list[_StagedShare]:
     written = workers.map(write, _shares(files, workers.count))
-    for failed in (each.failed for each in written if each.failed):
-        raise Unreadable(failed)
+    for each in written:
+        if each.failed is not None:
+            raise each.failed
     return written
 
 
@@ -97,27 +103,27 @@ def _shares(files: Iterable[tuple[str, int]], count: int) -> list[list[FilePart]
 
 
 def _write_events(root: str, folder: str, share: Iterable[FilePart]) -> _StagedShare:
-    files = PartitionedFiles(root, folder, event_schema(), "dt", _DISTINCT)
     events, bad = 0, set[str]()
     try:
-        for part in share:
-            for some in read(part):
-                events += len(some.events)
-                files.write(event_rows(some.events))
-                if some.others:
-                    bad.add(part.path)
-    except Unreadable as error:
-        return _StagedShare([], failed=str(error))
-    return _StagedShare(files.close(), events, sorted(bad))
+        with PartitionedFiles(root, folder, event_schema(), "dt", _DISTINCT) as files:
+            for part in share:
+                for some in read(part):
+                    events += len(some.events)
+                    files.write(event_rows(some.events))
+                    if some.others:
+                        bad.add(part.path)
+            return _StagedShare(files.close(), events, sorted(bad))
+    except _FAILURES as error:
+        return _StagedShare([], failed=error)
 
 
 def _write_rejected(root: str, folder: str, batch: int, share: Iterable[FilePart]) -> _StagedShare:
-    files = PartitionedFiles(root, folder, rejected_schema(), "batch")
     try:
-        for part in share:
-            for some in read(part):
-                for rows in rejected_rows(part.path, some.others, batch):
-                    files.write(rows)
-    except Unreadable as error:
-        return _StagedShare([], failed=str(error))
-    return _StagedShare(files.close())
+        with PartitionedFiles(root, folder, rejected_schema(), "batch") as files:
+            for part in share:
+                for some in read(part):
+                    for rows in rejected_rows(part.path, some.others, batch):
+                        files.write(rows)
+            return _StagedShare(files.close())
+    except _FAILURES as error:
+        return _StagedShare([], failed=error)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, Self
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -31,7 +32,8 @@ _DIFFERENCES: Final = "DELTA_BINARY_PACKED"
 
 
 class PartitionedFiles:
-    """New files in a folder of the table at a resolved path ``root``.
+    """New files in a folder of the table at a resolved path ``root``. It is a context: what is
+    written is left unfinished when that ends with an error.
 
     ``partition_by``: the column whose values have a folder each, and which is in no file.
     ``distinct``: columns that seldom have a value twice, for which a dictionary would cost more
@@ -56,6 +58,13 @@ class PartitionedFiles:
         #: The one that was least recently written to comes first.
         self._open: OrderedDict[str, _ParquetFile] = OrderedDict()
         self._done: list[DataFile] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.abandon()
 
     def write(self, rows: pa.Table) -> None:
         """Add rows with the columns of the schema. The files are whole after :meth:`close`."""
@@ -150,6 +159,13 @@ class _ParquetFile:
 
     def write(self, rows: pa.Table) -> None:
         self._writer.write_table(rows, row_group_size=max(len(rows), 1))
+
+    def abandon(self) -> None:
+        """Leave the file without an end, and free what is open."""
+        # Else the writer would try to end it when it is freed, which may fail as well.
+        self._writer.is_open = False
+        with suppress(OSError, pa.ArrowException):
+            self._sink.close()
 
     def close(self) -> DataFile:
         self._writer.close()

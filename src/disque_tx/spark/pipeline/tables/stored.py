@@ -122,10 +122,11 @@ class _Writer(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
         """Write the rows of a task."""
-        files = PartitionedFiles(self._root, self._folder, self._columns, self._partition_by)
-        for batch in iterator:
-            files.write(pa.Table.from_batches([batch]))
-        return _Written([attrs.asdict(file) for file in files.close()])
+        columns, partition_by = self._columns, self._partition_by
+        with PartitionedFiles(self._root, self._folder, columns, partition_by) as files:
+            for batch in iterator:
+                files.write(pa.Table.from_batches([batch]))
+            return _Written([attrs.asdict(file) for file in files.close()])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Name the files of all tasks."""
