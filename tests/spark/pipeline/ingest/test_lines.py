@@ -71,8 +71,8 @@ class LineTests(SynchronousTestCase):
         there are as many objects as lines; the two halves are torn lines, for a node never writes
         such."""
         first, second, third, *_ = self.lines
-        for blank in (b"", b" ", b"\t", b" \t "):
-            half = len(third) // 2
+        for blank in (b"", b" ", b"\t", b" \t ", b"\r"):
+            half = third.index(b', "') + 1
             torn = third[:half] + b"\n" + third[half:]
             found = self.others(first + blank + second + b"\n" + torn + b"\n")
             self.assertEqual(["torn", "torn"], [reason for reason, _ in found], blank)

@@ -12,7 +12,7 @@ NUMBER: Final = "^[0-9]{1,18}[.][0-9]{1,18}$"
 #: Also of kinds that this version does not know: an audit after an upgrade may need them.
 TYPE: Final = "^disque[.][a-z][a-z0-9-]*[.][a-z][a-z0-9-]*$"
 #: Between two objects on a line. In a text the quotation mark would end it, and no colon follow.
-JOINT: Final = r'(?<=\})[ \t]*(?=\{[ \t]*"[^"\\]*"[ \t]*:)'
+JOINT: Final = r'(?<=\})[ \t\r]*(?=\{[ \t\r]*"[^"\\]*"[ \t\r]*:)'
 #: Fields with numbers, and the greatest one that is taken. No node writes greater ones; their sums
 #: would overflow, so that one such line would end every analysis of the table.
 NUMBERS: Final = (

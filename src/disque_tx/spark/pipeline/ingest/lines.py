@@ -23,7 +23,7 @@ from disque_tx.spark.paths import opened
 from disque_tx.spark.pipeline.ingest.fields import JOINT, NODE, NUMBER, NUMBER_MAX, NUMBERS, TYPE
 from disque_tx.spark.schema import EVENTS_DDL, arrow_schema
 
-SCHEMA: Final = arrow_schema(EVENTS_DDL)
+_SCHEMA: Final = arrow_schema(EVENTS_DDL)
 _PIECE_BYTES: Final = 1 << 20
 _COMPRESSED: Final = ".zst"
 #: Behind the last byte of every file.
@@ -31,9 +31,9 @@ _WHOLE: Final = 1 << 62
 _JOINT: Final = re.compile(JOINT.encode())
 #: What text has in which two objects are on a line. It may also be in a name.
 _JOINTS: Final = (b"}{", b"} ", b"}\t", b"}\r")
-_PARSING: Final = pa.json.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
+_PARSING: Final = pa.json.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
 #: Arrow reads times of the year before as well, for which Delta and most programs have no days.
-_FIRST_TIME: Final = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), SCHEMA.field("time").type)
+_FIRST_TIME: Final = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), _SCHEMA.field("time").type)
 _ABOUT_JOBS: Final = "disque.job."
 
 
@@ -77,13 +77,14 @@ def read(part: FilePart) -> Iterator[LogLines]:
     """
     for block in complete(_content(part), part.path):
         text = _utf8(block)
-        lines = text.count(b"\n") + (not text.endswith(b"\n"))
-        is_plain = text.count(b"}") == lines or not any(mark in text for mark in _JOINTS)
-        objects = _objects(text, lines) if is_plain else None
+        count = text.count(b"\n")
+        # One brace to a line, and at its end: no line has two objects.
+        is_plain = text.count(b"}") == count == text.count(b"}\n")
+        objects = _objects(text, count) if is_plain else None
         if objects is not None and pc.all(_are_events(objects)).as_py():
             yield LogLines(objects, [])
         else:
-            yield from _parsed([line for line in text.split(b"\n") if line.strip()])
+            yield from _parsed(_lines(text))
 
 
 def _content(part: FilePart) -> Iterator[bytes]:
@@ -139,6 +140,13 @@ def _utf8(block: bytes) -> bytes:
     return block
 
 
+def _lines(text: bytes) -> list[bytes]:
+    """Lines that are not blank, each with one object at most."""
+    if any(mark in text for mark in _JOINTS):
+        text = _JOINT.sub(b"\n", text)
+    return [line for line in text.split(b"\n") if line.strip()]
+
+
 def _parsed(lines: list[bytes]) -> Iterator[LogLines]:
     if not lines:
         return
@@ -150,11 +158,7 @@ def _parsed(lines: list[bytes]) -> Iterator[LogLines]:
         yield from _parsed(lines[:half])
         yield from _parsed(lines[half:])
     else:
-        several = [piece for piece in _JOINT.split(lines[0]) if piece.strip()]
-        if len(several) > 1:
-            yield from _parsed(several)
-        else:
-            yield LogLines(SCHEMA.empty_table(), [("torn", lines[0].decode())])
+        yield LogLines(_SCHEMA.empty_table(), [("torn", lines[0].decode())])
 
 
 def _objects(block: bytes, lines: int) -> pa.Table | None:
@@ -164,7 +168,7 @@ def _objects(block: bytes, lines: int) -> pa.Table | None:
         table = pa.json.read_json(io.BytesIO(block), options, _PARSING)
     except pa.ArrowException:
         return None
-    # Arrow also accepts two objects on a line, and one on two lines.
+    # Arrow also accepts one object on two lines.
     return table if len(table) == lines else None
 
 
