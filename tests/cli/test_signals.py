@@ -93,3 +93,66 @@ class LineTests(SynchronousTestCase):
         os.kill(os.getpid(), signal.SIGUSR1)
         os.write(self.sink, b"two\n")
         self.assertEqual(b"two\n", next(lines))
+
+
+class PostponedTests(SynchronousTestCase):
+    """``signals.postponed``."""
+
+    def setUp(self) -> None:
+        before = signal.signal(signal.SIGINT, _raise)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+
+    def send(self) -> None:
+        """Send SIGINT to this process; its handler has run when this returns."""
+        signal.raise_signal(signal.SIGINT)
+
+    def test_takes_effect_at_the_end(self) -> None:
+        """The handler of before runs at the end, once, and is in its place again."""
+        steps = []
+
+        def run() -> None:
+            with signals.postponed():
+                with signals.postponed():
+                    self.send()
+                    steps.append("inner")
+                steps.append("outer")
+
+        self.assertRaises(_Signalled, run)
+        self.assertEqual(["inner", "outer"], steps)
+        self.assertRaises(_Signalled, self.send)
+
+    def test_second(self) -> None:
+        """A second signal ends the process at once, as without this."""
+        ended: list[int] = []
+        self.patch(os, "_exit", ended.append)
+
+        def run() -> None:
+            with signals.postponed():
+                self.send()
+                self.send()
+
+        self.assertRaises(_Signalled, run)
+        self.assertEqual([130], ended)
+
+    def test_without_a_handler(self) -> None:
+        """A signal that is ignored stays ignored."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with signals.postponed():
+            self.send()
+        self.assertEqual(signal.SIG_IGN, signal.getsignal(signal.SIGINT))
+
+    def test_other_thread(self) -> None:
+        """Only the main thread can set handlers; in others this does nothing."""
+        failed = []
+
+        def run() -> None:
+            try:
+                with signals.postponed():
+                    pass
+            except ValueError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        self.assertEqual([], failed)

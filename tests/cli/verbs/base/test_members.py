@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from types import FrameType
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import explained
 from disque_tx.cli.options import parse
 from disque_tx.cli.verbs.base.members import Members, NobodyAnswers, listed
 from disque_tx.cli.verbs.base.survey import place
+from disque_tx.client.blocking import Disque
 from disque_tx.client.values import ClusterNode, Hello, NodeInfo
 from tests.acceptance.daemon import free_port
 from tests.cli.double import ScriptedServer
@@ -42,6 +47,25 @@ class MembersTests(SynchronousTestCase):
         error = self.assertRaises(NobodyAnswers, members.ask, [address], lambda node: node.ping())
         self.assertIn(address, str(error))
         self.assertIn("refused", str(error))
+
+    def test_signal(self) -> None:
+        """A signal while nodes are asked takes effect when all have been: an interruption between
+        the locks of threads would leave them waiting for each other."""
+        asked: list[Disque] = []
+
+        def question(node: Disque) -> None:
+            if not asked:
+                os.kill(os.getpid(), signal.SIGINT)
+            asked.append(node)
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            raise KeyboardInterrupt(len(asked))
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        addresses = [f"127.0.0.1:{port}" for port in range(1, 9)]
+        error = self.assertRaises(KeyboardInterrupt, self.members().ask, addresses, question)
+        self.assertEqual((8,), error.args)
 
     def test_other_nodes_than_the_options(self) -> None:
         """A verb can use other nodes than the options give."""

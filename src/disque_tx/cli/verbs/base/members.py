@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 import click
 
+from disque_tx.cli import signals
 from disque_tx.cli.options import ClientOptions
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
@@ -135,7 +136,7 @@ class Members:
         addresses = list(addresses)
         each_s = min(_NODE_S, self._time_s)
         asking = f"Waiting for {', '.join(addresses)} to answer, up to {each_s:g} s per question"
-        with announced(asking), ThreadPoolExecutor(_AT_A_TIME) as pool:
+        with signals.postponed(), announced(asking), ThreadPoolExecutor(_AT_A_TIME) as pool:
             calls = {each: pool.submit(self._asked, each, question) for each in addresses}
         for address, call in calls.items():
             try:
@@ -174,11 +175,13 @@ def announced(text: str) -> Iterator[None]:
     """Print this on the error output if the block takes long."""
     timer = Timer(_ANNOUNCE_AFTER_S, _print_to_stderr, (text,))
     timer.daemon = True
-    timer.start()
+    with signals.postponed():
+        timer.start()
     try:
         yield
     finally:
-        timer.cancel()
+        with signals.postponed():
+            timer.cancel()
 
 
 def _reason(address: str, error: ClientError) -> str:
