@@ -255,10 +255,24 @@ class EndTests(PumpCase):
         waiting, adder = self.dial(), self.dial()
         self.ask(waiting, b"GETJOB FROM q")
         adder.sendall(b"ADDJOB q b 0\r\n")
+        adder.shutdown(socket.SHUT_WR)
         waiting.shutdown(socket.SHUT_WR)
         drive(self.reactor)
         self.assertRegex(self.read(waiting), rb"(?s)^\*1.*b\r\n<end>$")
-        self.assertEqual([2], list(self.server.clients))
+        self.assertEqual({}, self.server.clients)
+
+    def test_hung_up_before(self) -> None:
+        """A job is not delivered to clients that are known to have gone, though other sockets are
+        served in the same turn: it would come back after its RETRY only."""
+        adder, *waiting = (self.dial() for _ in range(3))
+        for client in waiting:
+            self.ask(client, b"GETJOB FROM q")
+        adder.sendall(b"ADDJOB q b 0\r\n")
+        for client in waiting:
+            client.close()
+        drive(self.reactor)
+        self.assertEqual([1], list(self.server.clients))
+        self.assertEqual(b"+%s\r\n:1\r\n" % FIRST_ID, self.ask(adder, b"QLEN q"))
 
     def test_reset(self) -> None:
         """A client whose connection breaks is removed, with all that it waited for."""
