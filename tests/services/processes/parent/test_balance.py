@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 
 from twisted.internet.testing import MemoryReactor
@@ -32,10 +33,38 @@ class BalanceTests(SynchronousTestCase):
         return [child.sockets for child in self.children]
 
     def test_even(self) -> None:
-        """Few connections are spread as evenly as many."""
+        """Few connections are spread as evenly as can be."""
         self.add(1, 2, 3)
-        self.assertEqual([3, 3, 2], self.give(8))
-        self.assertEqual([["client", 0]] * 3, self.children[0].messages)
+        self.assertEqual([2, 3, 3], sorted(self.give(8)))
+        self.assertEqual([["client", 0]] * 3, max(child.messages for child in self.children))
+
+    def test_many(self) -> None:
+        """Of many connections no process has three more than another one, however chance has
+        it."""
+        for choose in (lambda targets: targets[0], lambda targets: targets[-1], random.choice):
+            self.balance = Balance(choose)
+            self.addCleanup(self.balance.close)
+            self.children = [MemoryChild(number, 1000 + number) for number in (1, 2, 3)]
+            self.add(1, 2, 3)
+            counts = self.give(100)
+            self.assertEqual(100, sum(counts))
+            self.assertLess(max(counts) - min(counts), 3)
+
+    def test_pairs(self) -> None:
+        """Of producers and consumers that connect in turn, neither are all at one process, and some
+        pairs are at the same one: their jobs need not move."""
+        self.balance = Balance(random.Random(1).choice)
+        self.addCleanup(self.balance.close)
+        self.add(1, 2)
+        order = []
+        for _ in range(40):
+            before = [child.sockets for child in self.children]
+            after = self.give(1)
+            order.append([count - had for count, had in zip(after, before, strict=True)].index(1))
+        producers, consumers = order[::2], order[1::2]
+        self.assertEqual([{0, 1}] * 2, [set(producers), set(consumers)])
+        together = sum(map(int.__eq__, producers, consumers))
+        self.assertIn(together, range(1, 20))
 
     def test_fewest_clients(self) -> None:
         """A process whose clients have left gets the next ones."""
