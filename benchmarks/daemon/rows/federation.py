@@ -44,7 +44,8 @@ def _flow(bench: Bench) -> None:
             for queues in (1, _QUEUES):
                 cluster = bench.cluster(3)
                 here, there = cluster.nodes[0].port, cluster.nodes[1].port
-                name = f"jobs to another node, REPLICATE {copies}, depth {depth}, {queues} queues"
+                among = "1 queue" if queues == 1 else f"{queues} queues"
+                name = f"jobs to another node, REPLICATE {copies}, depth {depth}, {among}"
                 jobs = bench.jobs * (1 if depth == 1 else 2)
                 away, local = (
                     Load(jobs, depth, 40, queues, ("-r", str(copies), "-a", str(port)))
