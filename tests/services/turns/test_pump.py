@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 
 from disque_tx.commands.base.context import Server
@@ -250,16 +251,16 @@ class EndTests(PumpCase):
         self.assertTrue(received.endswith(b"+OK\r\n<end>"))
 
     def test_served_and_hung_up(self) -> None:
-        """A client that stops sending at the moment it is served gets its job, so that it can
-        return it; nothing is delivered to it after that."""
-        waiting, adder = self.dial(), self.dial()
-        self.ask(waiting, b"GETJOB FROM q")
-        adder.sendall(b"ADDJOB q b 0\r\n")
-        adder.shutdown(socket.SHUT_WR)
-        waiting.shutdown(socket.SHUT_WR)
+        """A client that stops sending in the turn in which it is served gets its job, so that it
+        can return it; nothing is delivered to it after that."""
+        client, adder = self.dial(), self.dial()
+        self.ask(adder, b"ADDJOB q b 0")
+        # More than the first read takes; the end comes when the second one is due.
+        client.sendall(b"PING\r\n" * 20 + b"GETJOB FROM q\r\n")
+        self.commits.before = partial(client.shutdown, socket.SHUT_WR)
         drive(self.reactor)
-        self.assertRegex(self.read(waiting), rb"(?s)^\*1.*b\r\n<end>$")
-        self.assertEqual({}, self.server.clients)
+        self.assertRegex(self.read(client), rb"(?s)^(\+PONG\r\n){20}\*1.*b\r\n<end>$")
+        self.assertEqual([2], list(self.server.clients))
 
     def test_hung_up_before(self) -> None:
         """A job is not delivered to clients that are known to have gone, though other sockets are
@@ -273,6 +274,18 @@ class EndTests(PumpCase):
         drive(self.reactor)
         self.assertEqual([1], list(self.server.clients))
         self.assertEqual(b"+%s\r\n:1\r\n" % FIRST_ID, self.ask(adder, b"QLEN q"))
+
+    def test_many_hang_up(self) -> None:
+        """Clients that hang up after long pipelines do not delay others by more than their share of
+        a turn, as those that stay."""
+        self.request_ns = SHARE_NS // 100
+        other, *greedy = (self.dial() for _ in range(3 * TURN_NS // SHARE_NS))
+        for client in greedy:
+            client.sendall(b"NACK\r\n" * 150)
+            client.shutdown(socket.SHUT_WR)
+        other.sendall(b"PING\r\n")
+        self.hub.doRead()
+        self.assertEqual(b"+PONG\r\n", self.read(other))
 
     def test_reset(self) -> None:
         """A client whose connection breaks is removed, with all that it waited for."""

@@ -110,11 +110,11 @@ class Rounds:
         self._turns.begin()
         try:
             # Compiled, a list costs less than a generator.
-            ended = [each for each in events if each[1] & _ENDING and each[0] in self.sessions]
-            if ended:
-                self._serve_ended(ended)
-                gone = set(ended)
-                events = [event for event in events if event not in gone]
+            gone = [event for event in events if event[1] & _ENDING and self._waits(event[0])]
+            if gone:
+                self._serve_gone(gone)
+                served = set(gone)
+                events = [event for event in events if event not in served]
             unusual = self._pump.serve(events, self.sessions)
             if unusual and self.bus is not None:
                 unusual = self.bus.serve(unusual, self.links, self._pump.again)
@@ -127,9 +127,15 @@ class Rounds:
             self.end()
         return ready
 
-    def _serve_ended(self, events: Events) -> None:
-        """Serve clients that have hung up before all others: a job that came first would be
-        delivered to one of them, and come back after its RETRY only."""
+    def _waits(self, fd: int) -> bool:
+        """Whether a client waits on this socket, such as for a job."""
+        session = self.sessions.get(fd)
+        return session is not None and session.blocked != 0
+
+    def _serve_gone(self, events: Events) -> None:
+        """Serve waiting clients that have hung up before all others: a job that came first would be
+        delivered to one of them, and come back after its RETRY only. What they sent is not executed
+        while they wait, so this takes no time from others."""
         for event in self._pump.serve(events, self.sessions):
             if self._serve_unusual is not None:
                 self._serve_unusual(event[0], event[1])
