@@ -163,7 +163,8 @@ class NodeIncidentTests(SynchronousTestCase):
 
     def test_copies_lacking(self) -> None:
         """12: jobs have fewer copies than they were added with."""
-        self.assertIn("fewer copies", self.first(jobs_lacking_copies="3").what)
+        fields = {"jobs_lacking_copies": "3", "copies_obstacle": "no-node"}
+        self.assertIn("fewer copies", self.first(**fields).what)
 
     def test_failures_of_all_nodes(self) -> None:
         """What fails at several nodes is one finding; a queue whose failures are told is not told

@@ -217,6 +217,12 @@ class FindingsTests(SynchronousTestCase):
             self.assertIn(advice, finding.advice)
             self.assertTrue(is_problem(finding))
 
+    def test_late_copy(self) -> None:
+        """A copy that is made within a second is not told of, unless something is in the way."""
+        fields = {"jobs_lacking_copies": "1", "copies_eta_seconds": "1"}
+        self.assertEqual([], found(node_view(1, **fields)))
+        self.assertEqual(1, len(found(node_view(1, copies_obstacle="no-answer", **fields))))
+
     def test_started_again(self) -> None:
         """While nobody knows what a node has lost by a restart, no other one is to be stopped."""
         self.only(

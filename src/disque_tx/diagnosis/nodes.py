@@ -17,7 +17,7 @@ from disque_tx.diagnosis.cluster import (
     versions,
 )
 from disque_tx.diagnosis.facts import QUEUES_MAX, Survey, SurveyedNode
-from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
+from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding, counted
 
 #: From this part of maxmemory on, a node keeps no new jobs itself.
 _MEMORY_SHARE: Final = 0.75
@@ -168,7 +168,8 @@ def _leaving(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         left = view.number("evacuation_left")
         soon = "They leave: wait." if left else "Stop it; or CLUSTER LEAVING no."
         advice = _EVACUATION_OBSTACLES.get(view.info.get("evacuation_obstacle", ""), soon)
-        what = f"is leaving, with {left} jobs to give away" if left else "is leaving, and is empty"
+        rest = f"with {counted(left, 'job')} to give away" if left else "and is empty"
+        what = f"is leaving, {rest}"
         yield Finding(NOTE, view.address, what, advice, link=NODES_PAGE)
     elif "leaving" in view.flags:
         yield Finding(
@@ -225,11 +226,15 @@ def _paused(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 
 
 def _copies(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
-    lacking = view.number("jobs_lacking_copies")
-    if lacking:
-        obstacle = view.info.get("copies_obstacle", "")
-        soon = f"They are being made: wait about {view.number('copies_eta_seconds')} s."
-        what = f"holds {lacking} jobs that have fewer copies than they were added with"
+    lacking, eta_s = view.number("jobs_lacking_copies"), view.number("copies_eta_seconds")
+    obstacle = view.info.get("copies_obstacle", "")
+    # On a busy machine a copy is late now and then, and made before anybody has read of it.
+    if lacking and (obstacle or eta_s > 1):
+        soon = f"They are being made: wait about {eta_s} s."
+        each = (
+            "has fewer copies than it was" if lacking == 1 else "have fewer copies than they were"
+        )
+        what = f"holds {counted(lacking, 'job')} that {each} added with"
         advice = _OBSTACLES.get(obstacle, soon)
         yield Finding(PROBLEM, view.address, what, advice, link=NODES_PAGE)
     asked = view.number("holders_asked")
@@ -242,7 +247,7 @@ def _copies(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
 def _schedules(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
     failed, missed = view.number("schedules_failed"), view.number("schedules_missed")
     if failed:
-        what = f"could not add {failed} jobs of schedules since its start"
+        what = f"could not add {counted(failed, 'job')} of schedules since its start"
         advice = "SCHEDULE LIST, or the page of recurring jobs, says which and why."
         yield Finding(PROBLEM, view.address, what, advice, link="#/schedules")
     if missed:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from disque_tx.client.errors import printable
 from disque_tx.diagnosis.answers import GROWING_MAX
 from disque_tx.diagnosis.facts import FailureFacts, QueueFacts, Survey
-from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
+from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding, counted
 
 #: For how long nobody may fetch jobs before that is worth a note, and before it is a problem:
 #: workers may look for jobs once in a while only.
@@ -60,10 +60,6 @@ def _page(name: str) -> str:
     return f"#/queues/{'=' if dots else ''}{quote(name, safe='', errors='surrogateescape')}"
 
 
-def _jobs(number: int) -> str:
-    return f"{number} job" if number == 1 else f"{number} jobs"
-
-
 def _since_s(queue: QueueFacts, survey: Survey) -> float | None:
     return survey.now_s - queue.oldest_s if survey.now_s else None
 
@@ -76,7 +72,7 @@ def _alone(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 PROBLEM if queue.oldest_s >= _ALONE_S else NOTE,
                 _CLUSTER,
-                f"nobody fetches the {_jobs(queue.queued)} of {printable(queue.name)}",
+                f"nobody fetches the {counted(queue.queued, 'job')} of {printable(queue.name)}",
                 "Start workers that serve this queue, or flush it if nobody needs its jobs.",
                 _since_s(queue, survey),
                 _page(queue.name),
@@ -89,9 +85,10 @@ def _late(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 PROBLEM,
                 _CLUSTER,
-                f"the first of the {_jobs(queue.queued)} of {printable(queue.name)} waits for more"
-                f" than the {queue.alert_wait_s} s of alert-wait; {queue.blocked} clients wait for"
-                f" jobs, {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left per second",
+                f"the first of the {counted(queue.queued, 'job')} of {printable(queue.name)} waits"
+                f" for more than the {queue.alert_wait_s} s of alert-wait; {queue.blocked} clients"
+                f" wait for jobs, {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left"
+                " per second",
                 "Start more workers for it, or find out what slows them down.",
                 None if not survey.now_s else survey.now_s - queue.oldest_s + queue.alert_wait_s,
                 _page(queue.name),
@@ -108,8 +105,8 @@ def _slow(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 PROBLEM,
                 _CLUSTER,
-                f"the first of the {_jobs(queue.queued)} of {printable(queue.name)} has waited for"
-                f" {queue.oldest_s:.0f} s; 99 % wait {usual_s:g} s at most usually;"
+                f"the first of the {counted(queue.queued, 'job')} of {printable(queue.name)} has"
+                f" waited for {queue.oldest_s:.0f} s; 99 % wait {usual_s:g} s at most usually;"
                 f" {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left per second",
                 "Start more workers for it, or find out what slows them down: its charts show since"
                 " when, and what was deployed.",
@@ -173,7 +170,7 @@ def _paused(survey: Survey) -> Iterator[Finding]:
                 NOTE,
                 _CLUSTER,
                 f"{printable(queue.name)} is paused {_PAUSED[queue.pause]}, with"
-                f" {_jobs(queue.queued)} in it",
+                f" {counted(queue.queued, 'job')} in it",
                 "Its page says by what; end the pause if it was forgotten.",
                 _since_s(queue, survey),
                 _page(queue.name),
@@ -187,7 +184,7 @@ def _failing(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 NOTE,
                 _CLUSTER,
-                f"{_jobs(queue.backoff)} of {printable(queue.name)} failed and"
+                f"{counted(queue.backoff, 'job')} of {printable(queue.name)} failed and"
                 f" {'waits' if queue.backoff == 1 else 'wait'} for another attempt",
                 "The jobs of the queue under 'Not queued' say how often.",
                 link=_page(queue.name),

@@ -66,8 +66,7 @@ class PipeTests(SynchronousTestCase):
     def test_counts_at_the_end(self) -> None:
         """A lost connection, and bytes that are no replies, leave the counts of what was there."""
         pipe = self.pipe(encode([b"PING"]) * 2, b"+PONG\r\n", CLOSE)
-        error = self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
-        self.assertEqual("Server closed the connection", str(error))
+        self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
         self.assertTrue(self.out.getvalue().endswith(b"errors: 0, replies: 1\n"))
         pipe = self.pipe(encode([b"PING"]), b"HTTP/1.1 400\r\n")
         error = self.assertRaises(ServerConnectionLost, pipe.run, 30.0, lambda: 0.0)
