@@ -32,6 +32,9 @@ BCAST_QUEUED: Final = 1
 BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
 
+#: No number of 32 bits.
+_BY_HASH: Final = 1 << 40
+
 #: Bytes of what a protocol notes about a job, and of the name of the protocol.
 NOTE_BYTES_MAX: Final = 512
 OWNER_BYTES_MAX: Final = 32
@@ -52,15 +55,15 @@ class Linked:
 @mypyc_attr(acyclic=True)
 class Keyed(Linked):
     """Something that a table finds by its ``id``. ``data``: begins with the ID. ``hashed``: the low
-    32 bits of the hash of the ID, so that neither growing the table nor a search looks at the IDs
-    of others."""
+    32 bits of the hash of the ID, or ``place`` instead, so that neither growing the table nor a
+    search looks at the IDs of others."""
 
     __slots__ = ("data", "hashed")
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, place: i64 = _BY_HASH) -> None:
         super().__init__()
         self.data: bytes = key
-        self.hashed: i32 = hash32(key)
+        self.hashed: i32 = hash32(key) if place == _BY_HASH else i32(place)
 
     @property
     def id(self) -> bytes:
@@ -107,8 +110,7 @@ class JobRecord(Keyed):
         retry_s: i64,
         repl: i64,
     ) -> None:
-        super().__init__(job_id)
-        self.hashed = place32(job_id)
+        super().__init__(job_id, i64(place32(job_id)))
         self.repl: i32 = i32(repl)
         self.queue: bytes = queue
         self.nodes: tuple[bytes, ...] = nodes

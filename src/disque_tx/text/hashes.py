@@ -28,9 +28,13 @@ def place32(job_id: bytes) -> i32:
     the golden ratio keeps places even where every second or every hundredth job is left over. Any
     IDs may be given; those of originals have places all over.
     """
+    values = _VALUES
     count: i64 = 0
-    for at in range(_FIRST, min(_FIRST + _COUNTING, len(job_id))):
-        count = count << 6 | _VALUES[job_id[at]]
+    at: i64 = _FIRST
+    end: i64 = min(_FIRST + _COUNTING, len(job_id))
+    while at < end:  # a range would make an object of each number
+        count = count << 6 | values[job_id[at]]
+        at += 1
     return _signed(count * _PLACE_FACTOR >> 25)
 
 

@@ -52,6 +52,15 @@ class IdTests(SynchronousTestCase):
         self.assertTrue(made_by(b"a" * 40, named(b"05a1")))
         self.assertTrue(made_by(b"a" * 8 + b"b" * 32, named(b"05a1")))
         self.assertFalse(made_by(b"a" * 7 + b"b" * 33, named(b"05a1")))
+        self.assertFalse(made_by(b"b" + b"a" * 39, named(b"05a1")))
+
+    def test_made_by_short(self) -> None:
+        """Neither the ID of a node that is not known nor what is no job ID is read beyond its
+        end."""
+        self.assertFalse(made_by(b"", named(b"05a1")))
+        self.assertFalse(made_by(b"a" * 7, named(b"05a1")))
+        self.assertFalse(made_by(b"a" * 40, b"D-aaaaaaa"))
+        self.assertTrue(made_by(b"a" * 8, b"D-aaaaaaaa"))
 
 
 class DelayTests(SynchronousTestCase):

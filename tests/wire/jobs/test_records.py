@@ -7,6 +7,7 @@ import struct
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import LocalError, PeerError
+from disque_tx.messages.records import JobRecord
 from disque_tx.wire.jobs.codec import (
     RecordReader,
     decode_stored,
@@ -123,3 +124,16 @@ class ReadTests(SynchronousTestCase):
             self.assertEqual(fields(sent), fields(first))
             self.assertEqual(nodes == 16, first.nodes is second.nodes)
             self.assertEqual(len(queue) == 256, first.queue is second.queue)
+
+    def test_changing(self) -> None:
+        """Jobs whose names and holders change from one to the next are read as they are, and what
+        comes again is the object that came first."""
+        reader = RecordReader()
+        jobs: list[JobRecord] = []
+        for queue, holders in ((b"a", 2), (b"a", 3), (b"b", 3), (b"a", 2), (b"b", 0), (b"b", 3)):
+            sent = record(queue, b"body", holders)
+            jobs.append(reader.read(encode_stored(sent), 0))
+            self.assertEqual(fields(sent), fields(jobs[-1]))
+        self.assertIs(jobs[0].queue, jobs[3].queue)
+        self.assertIs(jobs[0].nodes, jobs[3].nodes)
+        self.assertIs(jobs[1].nodes, jobs[5].nodes)

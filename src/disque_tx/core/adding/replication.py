@@ -333,11 +333,12 @@ class Replication(Part):
     ) -> None:
         """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3). ``life_s``: seconds
         that the job has left."""
-        if not self.takes_jobs() or not valid_id(record.id):
+        job_id = record.id
+        if not self.takes_jobs() or not valid_id(job_id):
             return
         if self._queues.paused(record.queue) & PAUSE_IN and not mflags & AGAIN:
             return
-        job = self._jobs.get(record.id)
+        job = self._jobs.get(job_id)
         if job is not None:
             self._jobs.merge_holders(job, record.nodes)
         else:
@@ -346,4 +347,4 @@ class Replication(Part):
             self._jobs.add(job)
             self._jobs.record(job)
         if not mflags & NOREPLY:
-            self._peers.signal(sender.id, GOTJOB, job.id, 0)
+            self._peers.signal(sender.id, GOTJOB, job_id, 0)

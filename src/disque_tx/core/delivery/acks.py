@@ -230,11 +230,10 @@ class Acks:
 
     def _missing(self, job: Job) -> list[bytes]:
         """Who did not confirm yet."""
-        mine = self._membership.myself.id
         table = self._membership.nodes
         confirmed = job.confirmed
         if confirmed is None:
-            confirmed = job.confirmed = {mine}
+            confirmed = job.confirmed = {self._membership.myself.id}
         if job.dummy and not job.nodes:
             return [
                 entry.id
@@ -264,11 +263,12 @@ class Acks:
         itself; empty otherwise."""
         if job.repl < 2:
             return b""
+        job_id = job.id
         for node in job.nodes:  # it is the first of them, unless it keeps no copy
-            if made_by(node, job.id):
+            if made_by(node, job_id):
                 return b""
         for entry in self._membership.nodes.values():
-            if made_by(entry.id, job.id) and not entry.flags & HANDSHAKE:
+            if made_by(entry.id, job_id) and not entry.flags & HANDSHAKE:
                 return b"" if entry is self._membership.myself else entry.id
         return b""
 
@@ -290,14 +290,14 @@ class Acks:
             return
         if job.dummy and not job.nodes and aux == 0:
             # Neither of us holds it. One has to go on looking for who does.
-            self._answer(sender, job.id, self._membership.myself.id > sender.id)
+            self._answer(sender, job_id, self._membership.myself.id > sender.id)
             return
         news = job.state != ACKED
         if news:
             self._done(job)
         fewer = len(job.nodes) <= aux
         if fewer or aux == 0:
-            self._answer(sender, job.id, True)
+            self._answer(sender, job_id, True)
         # Lists that grew on their way may be of one length and name different nodes.
         if not fewer or (news and len(job.nodes) > job.repl):
             self.attempt(job)

@@ -45,8 +45,9 @@ class Settling:
         if not other or not self._peers.knows(other, CAN_SETTLE):
             return False
         # A client may have deleted the job here, and another node have brought it back since.
-        self._handovers.done(job.id, self._turn.now_ms, other)
-        self._peers.signal(other, SETACK, job.id, 2 | ONLY_US)
+        job_id = job.id
+        self._handovers.done(job_id, self._turn.now_ms, other)
+        self._peers.signal(other, SETACK, job_id, 2 | ONLY_US)
         return True
 
     def _other_holder(self, job: Job) -> bytes:

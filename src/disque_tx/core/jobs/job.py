@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_le
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
@@ -195,8 +196,11 @@ def valid_id(job_id: bytes) -> bool:
 def life_minutes(job_id: bytes) -> i64:
     """The TTL in the ID, in minutes; other characters than hexadecimal digits count as 0."""
     minutes: i64 = 0
-    for at in range(36, min(len(job_id), 40)):
+    at: i64 = 36
+    end: i64 = min(len(job_id), 40)
+    while at < end:
         digit: i64 = job_id[at]
+        at += 1
         minutes *= 16
         if 48 <= digit <= 57:
             minutes += digit - 48
@@ -259,4 +263,6 @@ def delay_left_ms(job: Job, mine: bool, left_ms: i64) -> i64:
 
 def made_by(node_id: bytes, job_id: bytes) -> bool:
     """Whether the ID of the job says that the node made it (cluster protocol, section 15.2)."""
-    return node_id[:8] == job_id[2:10]
+    if len(node_id) < 8 or len(job_id) < 10:
+        return node_id[:8] == job_id[2:10]
+    return read_i64_le(node_id, 0) == read_i64_le(job_id, 2)  # eight characters at once

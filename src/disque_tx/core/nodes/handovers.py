@@ -48,9 +48,13 @@ class RecentHandovers:
         self._jobs[job_id] = self._alone if before is None else (*before, receiver)
 
     def _receivers(self, job_id: bytes) -> tuple[bytes, ...] | None:
-        found = self._jobs.pop(job_id, None)
-        if found is None and self._older:
-            found = self._older.pop(job_id, None)
+        found = self._jobs.get(job_id)
+        if found is not None:
+            del self._jobs[job_id]
+        elif self._older:
+            found = self._older.get(job_id)
+            if found is not None:
+                del self._older[job_id]
         return found
 
     def done(self, job_id: bytes, now_ms: i64, by: bytes = b"") -> None:
@@ -58,9 +62,9 @@ class RecentHandovers:
         ``by``, from which this node knows, and which waits for an answer to that. No holder is
         named, so that a node of the original does not wait for this one (cluster protocol,
         section 19)."""
-        if now_ms - self._begun_ms > GIVEN_MS:
+        if self._older and now_ms - self._begun_ms > GIVEN_MS:
             self._older = {}
-        found = self._receivers(job_id)
+        found = self._receivers(job_id) if self._jobs or self._older else None
         if found is not None:
             for receiver in found:
                 if receiver != by:

@@ -99,11 +99,12 @@ class Waiters(JobObserver):
 
     def wait_for_copies(self, client: Client | None, job: Job, timeout_ms: i64) -> None:
         """Let ``client`` wait for the copies of ``job``; 0 waits forever."""
-        self.copies[job.id] = wait = CopiesWait(client, job, self._turn.now_ms)
+        job_id = job.id
+        self.copies[job_id] = wait = CopiesWait(client, job, self._turn.now_ms)
         if client is not None:
             if 0 < timeout_ms < NO_TIMEOUT_MS:
                 wait.due_ms = wait.created_ms + timeout_ms
-            self.wait_to_add(client, job.id, wait.due_ms)
+            self.wait_to_add(client, job_id, wait.due_ms)
 
     def wait_to_add(self, client: Client, job_id: bytes, due_ms: i64) -> None:
         """Let ``client`` wait for a job to be added, until this time; 0 for no time-out here."""
@@ -164,26 +165,29 @@ class Waiters(JobObserver):
 
     def copies_made(self, job: Job) -> None:
         """Answer the client of ``job``, if there is one, with its ID."""
-        client = self.copies.pop(job.id).client
-        if self.watched:
-            self._copies_decided(job.id, True)
-        if client is not None:
-            mark = client.begin_answer()
-            if client.reply_mode != REPLY_OFF:
-                client.replies.status(job.id)
-            self.add_answered(client, job.id, mark)
+        self._decide(job.id, None)
 
     def copies_failed(self, job: Job, error: CommandError) -> None:
         """Refuse the client of ``job``, if there is one."""
-        wait = self.copies.pop(job.id, None)
+        self._decide(job.id, error)
+
+    def _decide(self, job_id: bytes, error: CommandError | None) -> None:
+        """The wait for the copies of a job is over: notify its client, and who watches it."""
+        wait = self.copies.get(job_id)
+        if wait is not None:
+            del self.copies[job_id]
+        watcher = self.watched.pop(job_id, None) if self.watched else None
+        if watcher is not None:
+            self.settled.append((watcher, job_id, error is None))
         client = wait.client if wait is not None else None
-        if self.watched:
-            self._copies_decided(job.id, False)
         if client is not None:
             mark = client.begin_answer()
             if client.reply_mode != REPLY_OFF:
-                client.replies.error(error.reply())
-            self.add_answered(client, job.id, mark)
+                if error is None:
+                    client.replies.status(job_id)
+                else:
+                    client.replies.error(error.reply())
+            self.add_answered(client, job_id, mark)
 
     def add_answered(self, client: Client, job_id: bytes, mark: int) -> None:
         """The answer about this job was written after ``mark``; the client goes on, unless it waits
@@ -216,11 +220,6 @@ class Waiters(JobObserver):
             if was_full and not line.is_full():
                 self._outbox.resumed.append(client)
 
-    def _copies_decided(self, job_id: bytes, made: bool) -> None:
-        watcher = self.watched.pop(job_id, None)
-        if watcher is not None:
-            self.settled.append((watcher, job_id, made))
-
     def notify_watchers(self) -> None:
         """Notify those who watch copies."""
         while self.settled:
@@ -248,8 +247,9 @@ class Waiters(JobObserver):
         if client.blocked == NOT_BLOCKED:
             return
         if client.blocked == BLOCKED_ADDJOB:
-            for wait in self.awaited(client):
-                del self.copies[wait.job.id]
+            if client.line is not None or client.blocked_job:
+                for wait in self.awaited(client):
+                    del self.copies[wait.job.id]
             client.blocked_job = b""
             client.line = None
         elif client.blocked == BLOCKED_WAITJOB:

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages.bus import (
+    ONLY_US,
     Gossip,
     GossipEntry,
     JobSignal,
@@ -69,6 +70,9 @@ _PREFIX: Final = struct.Struct(">II")
 _AUX: Final = struct.Struct(">I")
 _AUXES_MAX: Final = 4096
 _AUXES: Final = [_AUX.pack(n) for n in range(_AUXES_MAX)]
+#: The number in SETACK between the two holders of a job that has moved.
+_SETTLING: Final = 2 | ONLY_US
+_SETTLING_BYTES: Final = _AUX.pack(_SETTLING)
 
 
 # -- to bytes ----------------------------------------------------------------------------------
@@ -91,7 +95,9 @@ def body_parts(message: Message) -> tuple[bytes, ...]:
 
 def aux_bytes(aux: i64) -> bytes:
     """The number behind a job ID; ``struct.error`` when it does not fit into 32 bits."""
-    return _AUXES[aux] if 0 <= aux < _AUXES_MAX else _AUX.pack(aux)
+    if 0 <= aux < _AUXES_MAX:
+        return _AUXES[aux]
+    return _SETTLING_BYTES if aux == _SETTLING else _AUX.pack(aux)
 
 
 def _jobs_parts(message: JobsMessage) -> tuple[bytes, ...]:

@@ -193,13 +193,16 @@ def _u32(data: bytes, at: i64) -> i64:
 
 class RecordReader:
     """Reads records that :func:`record_end` found complete. Equal lists of holders become one, and
-    so do equal names of queues."""
+    so do equal names of queues: in one message, most follow one that is equal."""
 
-    __slots__ = ("_lists", "_names")
+    __slots__ = ("_last_ids", "_last_name", "_last_nodes", "_lists", "_names")
 
     def __init__(self) -> None:
         self._lists: dict[bytes, tuple[bytes, ...]] = {}
         self._names: dict[bytes, bytes] = {}
+        self._last_ids: bytes = b""
+        self._last_nodes: tuple[bytes, ...] = ()
+        self._last_name: bytes = b""
 
     def read(self, data: bytes, at: i64) -> JobRecord:
         """The job at ``at``; its ``etime_s`` is what stands there."""
@@ -227,24 +230,29 @@ class RecordReader:
         """The one object for this name, unless it is long."""
         if len(name) > _NAME_BYTES_MAX:
             return name
+        if name == self._last_name:
+            return self._last_name
         known = self._names.get(name)
-        if known is not None:
-            return known
-        if len(self._names) >= _NAMES_MAX:
-            self._names.clear()
-        self._names[name] = name
-        return name
+        if known is None:
+            if len(self._names) >= _NAMES_MAX:
+                self._names.clear()
+            known = self._names[name] = name
+        self._last_name = known
+        return known
 
     def _nodes(self, data: bytes, first: i64, end: i64) -> tuple[bytes, ...]:
         """The node IDs between these positions."""
         if end - first > _LIST_BYTES_MAX:
             return _split(data[first:end])
         ids = data[first:end]
+        if ids == self._last_ids:
+            return self._last_nodes
         nodes = self._lists.get(ids)
         if nodes is None:
             if len(self._lists) >= _LISTS_MAX:
                 self._lists.clear()
             nodes = self._lists[ids] = _split(ids)
+        self._last_ids, self._last_nodes = ids, nodes
         return nodes
 
 
