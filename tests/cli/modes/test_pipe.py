@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -48,6 +49,18 @@ class PipeTests(SynchronousTestCase):
         self.assertEqual(1, pipe.run(30.0, lambda: 0.0))
         self.assertEqual("ERR no\n", self.err.getvalue())
         self.assertIn(b"errors: 1, replies: 2\n", self.out.getvalue())
+
+    def test_long_replies(self) -> None:
+        """A server that reads nothing more until its replies are read is not waited for: both sides
+        send more than the system keeps for them."""
+        long = 32 * 1024 * 1024
+        pipe = self.pipe(b"", b"$%d\r\n%b\r\n" % (long, b"x" * long), b"+PONG\r\n", ECHO)
+        with tempfile.TemporaryFile() as file:
+            file.write(encode([b"SHOW", b"D-"]) + encode([b"PING", b"y" * long]))
+            file.seek(0)
+            pipe.source = file.fileno()
+            self.assertEqual(0, pipe.run(0.0, lambda: 0.0))
+        self.assertEqual((0, 2), (pipe.errors, pipe.replies))
 
     def test_silent_server(self) -> None:
         """When the server stops replying after the end of the input, the program gives up."""

@@ -76,6 +76,14 @@ class ScheduleTests(ScheduleCase):
         self.assertEqual([1, 0], [self.schedule(b"RESUME", b"s") for _ in range(2)])
         self.assertEqual((b"on", 5), (self.shown()[b"state"], len(self.shown()[b"next"])))  # type: ignore[arg-type]
 
+    def test_options(self) -> None:
+        """Options of the job follow its body."""
+        words = (b"s", b"EVERY", b"10", b"QUEUE", b"q", b"body", b"RETRY", b"7", b"TTL", b"600")
+        self.assertEqual(OK, self.schedule(b"SET", *words))
+        self.assertEqual([b"TTL", b"600", b"RETRY", b"7"], self.shown()[b"options"])
+        words = (b"s", b"EVERY", b"10", b"QUEUE", b"q", b"body", b"MAYBE")
+        self.assertIsInstance(self.schedule(b"SET", *words), Error)
+
     def test_zone(self) -> None:
         """The zone of a cron expression is kept and used, beside other words; without one it is
         UTC."""

@@ -217,6 +217,16 @@ class TellTests(FlowTestCase):
         self.flow.run(10_000)
         self.assertEqual([], [m for m in self.flow.sent if isinstance(m[2], DemandMessage)])
 
+    def test_nothing_wanted(self) -> None:
+        """A node that was told nothing of a queue is not told that its jobs are no longer wanted:
+        a job that came for a client with a pattern makes no demand by name."""
+        client = self.wait_matching(1, [b"mail:*"], [])
+        self.add(0, b"mail:1")
+        self.assertEqual([True], self.served(client))
+        self.flow.run(4 * LINGER_MS)
+        words = {word for word, _, _ in self.told(1, 0) + self.told(1, 2)}
+        self.assertEqual({b"+mail:*"}, words)
+
     def test_nothing_left(self) -> None:
         """What a node was told ends with a new link to this one, though nothing is demanded now."""
         client = self.wait(1)

@@ -324,6 +324,34 @@ class ClusterTests(LeaveCase):
         self.assertEqual(NO_NODE, self.flow.nodes[0].evacuation.obstacle)
         self.assertEqual([0], self.holders(job_id))
 
+    def test_nobody_takes_the_rest(self) -> None:
+        """That no other node takes jobs is said also while a client works on one of them: to wait
+        for that client would not help."""
+        self.add_job(0, replicate=1)
+        self.fetch(0)
+        self.add_job(0, replicate=1)
+        for at in (1, 2, 3):
+            self.announce_leaving(at)
+        self.evacuate(0)
+        self.pass_ms(10_000)
+        self.assertEqual(2, self.left(0))
+        self.assertEqual(NO_NODE, self.flow.nodes[0].evacuation.obstacle)
+
+    def test_no_confirmation(self) -> None:
+        """Holders that do not confirm in time are asked again, and the node does nothing at the
+        very moment in which the time is over but that."""
+        self.add_job(0, replicate=3)
+        for at in (1, 2, 3):
+            self.hold_back(at, 0, True)
+        self.evacuate(0)
+        confirmations = self.flow.nodes[0].evacuation.confirmations
+        self.pass_ms(2_000)
+        due_ms = int(confirmations.next_due_ms())
+        self.assertGreater(due_ms, self.flow.now_ms)
+        self.flow.run(due_ms - self.flow.now_ms)
+        self.assertEqual(due_ms, self.flow.now_ms)
+        self.assertNotEqual(due_ms, int(confirmations.next_due_ms()))
+
     def test_too_few_copies(self) -> None:
         """While copies elsewhere are not made, the node keeps its own."""
         self.add_job(1, replicate=3)

@@ -83,6 +83,16 @@ class TroubleTests(NodeCase):
         self.assertEqual(b"x" * 200, found[b"q"].error)
         self.assertEqual((1, once), (found[b"other"].attempts, found[b"other"].job_id))
 
+    def test_both_ways(self) -> None:
+        """Deliveries that were given back and those that were not acknowledged count alike."""
+        job_id = self.add(retry_s=1)
+        self.get(b"q")
+        self.pass_ms(2_000)
+        self.get(b"q")
+        self.node.enqueue([job_id], True, BY_POLICY, b"")
+        (found,) = self.node.state.troubles.recent(1)
+        self.assertEqual((2, job_id), (found.attempts, found.job_id))
+
     def test_since(self) -> None:
         """Trouble begins with the first failure, and again after a minute without any."""
         self.fail_delivery()

@@ -143,6 +143,10 @@ class TaskTests(SynchronousTestCase):
         call = queue.call(context(self.client.added[-1][1]))
         self.assertEqual((tuple(args), kwargs), call.handler.function(*call.args, **call.kwargs))
 
+    def test_text(self) -> None:
+        """Text is UTF-8, as every other program writes and shows it."""
+        self.assertEqual('{"to":"Zoë"}'.encode(), JSON().dumps({"to": "Zoë"}))
+
     @given(st.binary() | _VALUES.map(lambda value: json.dumps(value).encode()))
     def test_any_body(self, body: bytes) -> None:
         """A body is either a call or refused with a documented error."""

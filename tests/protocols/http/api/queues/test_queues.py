@@ -362,6 +362,18 @@ class EventTests(HttpCase):
         self.assertEqual(["added", "delivered"], [event["kind"] for event in events])
         self.assertEqual({"mail"}, {event["queue"] for event in events})
 
+    def test_elapsed(self) -> None:
+        """How long something took stands in its event, also if that is no time, and nowhere
+        else."""
+        _channel, transport = self.stream("?kinds=added,delivered")
+        words = (b"ADDJOB", b"q", b"x", b"0"), (b"GETJOB", b"FROM", b"q")
+        with self.root.runtime.turn():
+            calls = [self.root.node_service.call(*one) for one in words]
+        for call in calls:
+            self.successResultOf(call)
+        added, delivered = self.events(transport)
+        self.assertEqual((None, 0), (added.get("elapsed_ms"), delivered.get("elapsed_ms")))
+
     def test_ends(self) -> None:
         """A node records no events when nobody reads them."""
         channel, _transport = self.stream()
