@@ -206,17 +206,33 @@ class DigestTests(ExchangeCase):
         self.clear_sent()
         waited = []
         for number, news in enumerate((False, False, True, False, False)):
-            waits = 0
-            while True:
-                self.receive(B, TableDigest(1, 1))
-                if self.sent_to(B):
-                    break
-                waits += 1
-                self.pass_ms(500)
-            waited.append(waits)
+            waited.append(self.half_seconds())
             registers = [register(b"7", counter=number + 99)] if news else []
             self.receive(B, TableChange(registers, True, True))
         self.assertEqual([0, 2, 4, 0, 2], waited)
+
+    def half_seconds(self) -> int:
+        """How long it takes until B is asked, as its table differs."""
+        waited = 0
+        while True:
+            self.receive(B, TableDigest(1, 1))
+            if self.sent_to(B):
+                return waited
+            waited += 1
+            self.pass_ms(500)
+
+    def test_in_vain_after_same(self) -> None:
+        """Once both tables are the same, the pauses begin anew."""
+        self.set()
+        self.clear_sent()
+        waited = []
+        for same in (False, False, True, False):
+            waited.append(self.half_seconds())
+            self.receive(B, TableChange([], True, True))
+            if same:
+                self.receive(B, self.digest())
+        self.assertEqual([0, 2, 4, 0], waited)
+        self.assertEqual(2, self.half_seconds())
 
     def test_empty(self) -> None:
         """There is nothing to fetch from an empty table."""

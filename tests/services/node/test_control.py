@@ -35,6 +35,14 @@ class ConfigTests(RootCase):
         self.assertEqual(b"+OK\r\n" * 3 + b"*2\r\n$10\r\nmaxclients\r\n$2\r\n50\r\n", answer)
         self.assertEqual("warning", root.log.level)
 
+    def test_logged(self) -> None:
+        """The log says who changed which setting, and what was refused."""
+        self.started()
+        self.ask(self.dial(), "CONFIG SET hz 100", "CONFIG SET hz fast")
+        client = r"\* Client [^\n]+d.sock:0: CONFIG SET hz "
+        self.assertRegex(self.logged(), client + "100\n")
+        self.assertRegex(self.logged(), client + "fast, refused: ERR Invalid argument 'fast'")
+
     def test_password(self) -> None:
         """A new password applies to connected clients too, including the one that set it."""
         self.started()
