@@ -230,6 +230,16 @@ class TubeTests(BeanstalkCase):
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
         self.assertEqual(b"0", self.stat(b"pause", b"stats-tube default"))
 
+    def test_pause_shown(self) -> None:
+        """MONITOR shows a pause, and its end, as the command that would do the same."""
+        monitor, seen = self.connect()
+        monitor.dataReceived(b"MONITOR\r\n")
+        client = self.client()
+        client.put(b"x")
+        client.send(b"pause-tube default 50\r\npause-tube default 0\r\n")
+        words = [line.split(b"] ")[1] for line in seen.value().split(b"\r\n") if b"PAUSE" in line]
+        self.assertEqual([b'"PAUSE" "default" "out"', b'"PAUSE" "default" "none"'], words)
+
     def test_pause_ended(self) -> None:
         """A pause of no time ends the one in force."""
         client = self.client()

@@ -184,13 +184,13 @@ class DescriptionTests(SlicedCase):
         alone."""
 
         def fail(exchange: object) -> None:
-            raise ZeroDivisionError
+            raise ZeroDivisionError("by nothing")
 
         self.factory.routes.add(Route("GET", "/api/v1/fault", fail, "A fault"))
         answer = self.http("GET", "/api/v1/fault")
         self.problem(500, "FAULT", answer)
         self.assertNotIn(b"ZeroDivision", answer.body)
-        self.assertIn("ZeroDivisionError", (self.folder / "log").read_text())
+        self.assertIn("ZeroDivisionError: by nothing\n", (self.folder / "log").read_text())
         for route in self.routes:
             self.described(route, answer)
 
