@@ -106,6 +106,8 @@ class LinksTests(SynchronousTestCase):
         entry = self.entry
         self.assertEqual((b"10.0.0.9", 7712, 9_000), (entry.ip, entry.port, entry.bus_port))
         self.assertEqual(True, self.membership.changed)
+        # The link to the new address is none that has become superfluous.
+        self.assertEqual(True, self.links.up(self.entry, self.link()))
 
     def test_lose_address(self) -> None:
         """A node at whose address another node answers is not contacted until it announces its
