@@ -313,6 +313,27 @@ class ClusterTests(LeaveCase):
                     node.receive(self.flow.links[(at, keeper)], message)
             self.assertEqual(set(left), set(self.holders(job_id)) & {1, keeper})
 
+    def test_queued_meanwhile(self) -> None:
+        """A copy that got into this node's queue while others were asked whether they have the job,
+        too, is kept: the others may have forgotten it for that."""
+        job_id = self.add_job(1, replicate=2)
+        keeper = self.other_holder(1, job_id)
+        node = self.flow.nodes[keeper]
+        for at in range(self.nodes):
+            if at != keeper:
+                self.hold_back(keeper, at, True)
+        self.evacuate(keeper)
+        self.pass_ms(2_000)
+        node.enqueue([job_id], False)
+        for at in range(self.nodes):
+            if at != keeper:
+                number = int(node.evacuation.confirmations.number)
+                message = HandoverMessage(number, [HandoverEntry(job_id, HELD)], ANSWER)
+                message.sender = self.flow.ids[at]
+                node.receive(self.flow.links[(at, keeper)], message)
+        self.assertIn(keeper, self.holders(job_id))
+        self.assertEqual(1, self.length(keeper))
+
     def test_nobody_takes_them(self) -> None:
         """Without another node that takes jobs nothing is dropped, and the reason is said."""
         job_id = self.add_job(0, replicate=1)

@@ -78,21 +78,20 @@ class Replacements(Part, CopiesWatcher):
         self._by_new: dict[bytes, _Pair] = {}
         self._by_old: dict[bytes, _Pair] = {}
 
-    def begin(self, old: Job, request: AddRequest, purpose: ReplacementReason) -> bool:
-        """Let a new job take the place of an active or queued one; ``False`` while it waits for its
-        copies. Raises ``CommandError`` if it cannot be added; nothing has changed then."""
+    def begin(self, old: Job, request: AddRequest, purpose: ReplacementReason) -> None:
+        """Let a new job take the place of an active or queued one, as soon as it has its copies.
+        Raises ``CommandError`` if it cannot be added; nothing has changed then."""
         new = self._adding.add_instead(request, purpose.cause)
         if new.state != WAIT_REPL:
             purpose.replaced(old, new.id)
             self._acks.end(old)
-            return True
+            return
         pair = _Pair(old, new.id, purpose)
         self._by_new[pair.new_id] = self._by_old[old.id] = pair
         self._waiters.watched[pair.new_id] = self
         if old.state == QUEUED:
             self._delivery.dequeue(old)
         self._backoff.hold(old, self._turn.now_ms + GIVE_UP_MS)
-        return False
 
     def is_pending(self, old: Job) -> bool:
         """Whether another job is being made that takes its place."""
