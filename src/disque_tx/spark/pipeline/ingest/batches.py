@@ -96,19 +96,19 @@ def add_logs(
     table = EventTableLog(into, create=True)
     runs, remembered = engine.known(table)
     memory = _Memory(table, runs, dict(remembered), next_number(table))
-    unread = logs.unread(paths, runs, remembered)
-    done = [_Batch(engine, memory, files, step).run() for files in logs.batches(unread)]
+    found = logs.unread(paths, runs, remembered)
+    done = [_Batch(engine, memory, files, step).run() for files in logs.batches(found.logs)]
     compact_if_due(table)
     new, read = sum(batch.new for batch in done), sum(batch.read for batch in done)
     return IngestReport(
-        files=len(unread),
+        files=len(found.logs),
         events=read,
         new=new,
         duplicates=read - new,
         rejected=sum(batch.rejected for batch in done),
         refused={path: why for batch in done for path, why in batch.refused.items()},
         missing=runs.missing(),
-        unfinished=logs.unfinished(paths),
+        unfinished=found.unfinished,
     )
 
 

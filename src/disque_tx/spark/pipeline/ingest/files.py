@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -14,9 +14,13 @@ from disque_tx.spark.errors import NothingToRead
 from disque_tx.spark.paths import names_below, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Runs
 
-_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
+_FINISHED: Final = ".jsonl.zst"
+_SUFFIXES: Final = (".jsonl", _FINISHED)
 #: The names of files that nodes finished: the node, its start, and the number of the first event.
-_NAMED: Final = re.compile(r"events-([0-9a-f]{8})-(\d{1,18})-(\d{1,18})\.jsonl\.zst")
+_NAMED: Final = re.compile(r"events-([0-9a-f]{8})-([0-9]{1,18})-([0-9]{1,18})\.jsonl\.zst")
+_DIGITS_MAX: Final = 18
+#: Those that nodes have begun, in the folder of a log or of several.
+_SEGMENT: Final = re.compile(r"(?:[^/]+/)?_full-[^/]*\.events")
 #: Limits of a batch, which bound the cost of a failure to minutes.
 _BATCH_FILES: Final = 10_000
 _BATCH_BYTES: Final = 1 << 30
@@ -42,30 +46,34 @@ class LogFile:
         return self.begins is not None and runs.contains(*self.begins)
 
 
-def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]) -> list[LogFile]:
+@attrs.frozen
+class Found:
+    """What is in folders. ``logs``: files to ingest, by their paths. ``unfinished``: how many
+    segments nodes have left, on a disk, to be finished when they run again."""
+
+    logs: list[LogFile]
+    unfinished: int
+
+
+def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]) -> Found:
     """Every log in these folders, and these files, that was not read in its present state: neither
     by its name, nor as one of those that were ``remembered``. Names that begin with ``_`` or ``.``
     are unfinished files, and ignored.
 
     :raises NothingToRead: when a path does not exist.
     """
-    found = {log.path: log for path in paths for log in _unread(resolved(path), runs)}
+    known = _KnownNames(runs)
+    hidden: set[str] = set()
+    found = {log.path: log for path in paths for log in _unread(resolved(path), known, hidden)}
     logs = (found[path] for path in sorted(found))
-    return [log for log in logs if not log.is_known(runs) and remembered.get(log.path) != log.state]
-
-
-def unfinished(paths: Iterable[str]) -> int:
-    """How many segments nodes have left in these folders, on a disk, to be finished when they run
-    again."""
-    folders = [resolved(path) for path in paths]
-    return sum(
-        len(glob.glob(f"{glob.escape(folder)}/{below}_full-*.events"))
-        for folder in folders
-        for below in ("", "*/")
+    return Found(
+        [log for log in logs if not log.is_known(runs) and remembered.get(log.path) != log.state],
+        len(hidden),
     )
 
 
-def _unread(path: str, runs: Runs) -> Iterator[LogFile]:
+def _unread(path: str, known: _KnownNames, hidden: set[str]) -> Iterator[LogFile]:
+    """``hidden``: gets the paths of segments that are not finished."""
     system, place = opened(path)
     info = system.get_file_info(place)
     if info.type == fs.FileType.NotFound:
@@ -73,14 +81,51 @@ def _unread(path: str, runs: Runs) -> Iterator[LogFile]:
     if info.type == fs.FileType.File:
         yield _log_file(path, info)
         return
+    left: list[str] = []
     names = [
         name
-        for name in names_below(path)
-        if name.endswith(_SUFFIXES) and not ((begins := _begins(name)) and runs.contains(*begins))
+        for name in names_below(path, left)
+        if name.endswith(_SUFFIXES) and not known.contains(name)
     ]
+    hidden.update(f"{path}/{name}" for name in left if _SEGMENT.fullmatch(name))
     infos = system.get_file_info([f"{place}/{name}" for name in names])
     for name, info in zip(names, infos, strict=True):
         yield _log_file(f"{path}/{name}", info)
+
+
+class _KnownNames:
+    """Which names say that a file was read: :meth:`LogFile.is_known` for many names, which mostly
+    are of few nodes and starts."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        # A name up to the number of the first event → by nodes whose IDs begin so, where the runs
+        # of that start begin, and where they end.
+        self._starts: dict[str, list[tuple[list[int], list[int]]]] = {}
+
+    def contains(self, name: str) -> bool:
+        """Whether this is the name of a file that was read."""
+        start, _, rest = name.rpartition("-")
+        number = rest.removesuffix(_FINISHED)
+        if len(number) != len(rest) - len(_FINISHED) or not _is_number(number):
+            return False
+        ranges = self._starts.get(start)
+        if ranges is None:
+            begins = _begins(name)
+            nodes = self._runs.of_start(begins[0], begins[1]) if begins else ()
+            ranges = self._starts[start] = [
+                ([run.first for run in runs], [run.last for run in runs]) for runs in nodes
+            ]
+        first = int(number)
+        for firsts, lasts in ranges:
+            at = bisect_right(firsts, first)
+            if at and lasts[at - 1] >= first:
+                return True
+        return False
+
+
+def _is_number(text: str) -> bool:
+    return 0 < len(text) <= _DIGITS_MAX and text.isascii() and text.isdigit()
 
 
 def _log_file(path: str, info: fs.FileInfo) -> LogFile:

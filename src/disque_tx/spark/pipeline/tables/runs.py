@@ -71,10 +71,15 @@ class Runs:
                 ]
         return list(dict.fromkeys(found))
 
+    def of_start(self, node: str, boot: int) -> Iterator[list[Run]]:
+        """The runs of this start, of each node with this ID. ``node``: the ID, or its first 8
+        characters."""
+        for whole in self._by_name.get((node[:_NODE_CHARACTERS], boot), ()):
+            yield self._by_start[whole, boot]
+
     def contains(self, node: str, boot: int, number: int) -> bool:
         """Whether a number is known. ``node``: the ID, or its first 8 characters."""
-        for whole in self._by_name.get((node[:_NODE_CHARACTERS], boot), ()):
-            runs = self._by_start[whole, boot]
+        for runs in self.of_start(node, boot):
             at = bisect_right(runs, number, key=lambda run: run.first)
             if at and runs[at - 1].last >= number:
                 return True
