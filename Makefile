@@ -273,11 +273,11 @@ framework-older:
 	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
 # Streams, a drain, and a table of events, killed 24 times each, which is each way for those into
-# Delta tables, in whose runs nodes die and processes hang as well; the counts of jobs that were lost
-# or doubled are added to build/spark-kills.jsonl.
+# Delta tables, in whose runs nodes die and processes hang as well, over a million jobs in all; the
+# counts of jobs that were lost or doubled are added to build/spark-kills.jsonl.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=24 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lifecycle_kills tests.acceptance.spark.test_lake.KillTests)
+	SPARK_KILLS=24 SPARK_KILL_JOBS=14000 SPARK_KILL_REPORT=$(CURDIR)/build/spark-kills.jsonl PYTHONPATH=$(ON_PATH); export SPARK_KILLS SPARK_KILL_JOBS SPARK_KILL_REPORT PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_table_kills tests.acceptance.spark.test_lifecycle_kills tests.acceptance.spark.test_lake.KillTests)
 
 # From a queue to the report with executors that share nothing with the driver.
 spark-standalone: override JOBS :=

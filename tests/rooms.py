@@ -24,7 +24,7 @@ ALLOWED: Final = {
     "protocols": {"errors", "text", "plugins", "worker", "client", "diagnosis"},
     "sim": COMMON | {"config", "commands", "core", "engine", "wire"},
     "client": {"errors"},
-    "diagnosis": {"errors", "client"},
+    "diagnosis": {"errors", "client", "text"},
     "worker": {"errors", "client", "text"},
     "integrations": {"errors", "client", "worker"},
     "workqueue": {"errors", "client"},

@@ -225,9 +225,7 @@ class FindingsTests(SynchronousTestCase):
 
     def test_started_again(self) -> None:
         """While nobody knows what a node has lost by a restart, no other one is to be stopped."""
-        self.only(
-            "asks 2 nodes that were started again", node_view(1, holders_asked="2"), problem=False
-        )
+        self.only("asks 2 restarted nodes", node_view(1, holders_asked="2"), problem=False)
 
     def test_schedules(self) -> None:
         """Occurrences that made no job are found."""

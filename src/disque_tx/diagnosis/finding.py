@@ -30,8 +30,3 @@ class Finding:
 
 #: Looks for one kind of trouble.
 Check = Callable[[Survey], Iterator[Finding]]
-
-
-def counted(number: int, noun: str) -> str:
-    """The number and the noun, in the plural if need be."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -17,7 +17,8 @@ from disque_tx.diagnosis.cluster import (
     versions,
 )
 from disque_tx.diagnosis.facts import QUEUES_MAX, Survey, SurveyedNode
-from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding, counted
+from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
+from disque_tx.text.counts import counted
 
 #: From this part of maxmemory on, a node keeps no new jobs itself.
 _MEMORY_SHARE: Final = 0.75
@@ -175,7 +176,7 @@ def _leaving(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             view.address,
-            f"is leaving, with {view.number('registered_jobs')} jobs still there",
+            f"is leaving, with {counted(view.number('registered_jobs'), 'job')} still there",
             "Stop it when it has no jobs; or CLUSTER LEAVING no.",
         )
 
@@ -239,7 +240,7 @@ def _copies(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         yield Finding(PROBLEM, view.address, what, advice, link=NODES_PAGE)
     asked = view.number("holders_asked")
     if asked:
-        what = f"asks {asked} nodes that were started again which copies they still have"
+        what = f"asks {counted(asked, 'restarted node')} which copies are left there"
         advice = "Wait, before another node is stopped."
         yield Finding(NOTE, view.address, what, advice, link=NODES_PAGE)
 
@@ -267,7 +268,7 @@ def _log(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
             advice = "Check its disk; its log says more."
             yield Finding(PROBLEM, view.address, f"{what}: {printable(status)}", advice)
     if view.number("eventlog_dropped"):
-        what = f"dropped {view.number('eventlog_dropped')} events"
+        what = f"dropped {counted(view.number('eventlog_dropped'), 'event')}"
         yield Finding(PROBLEM, view.address, what, "The disk is too slow for the event log.")
 
 

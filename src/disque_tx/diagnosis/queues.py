@@ -9,7 +9,8 @@ from urllib.parse import quote
 from disque_tx.client.errors import printable
 from disque_tx.diagnosis.answers import GROWING_MAX
 from disque_tx.diagnosis.facts import FailureFacts, QueueFacts, Survey
-from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding, counted
+from disque_tx.diagnosis.finding import NOTE, PROBLEM, Check, Finding
+from disque_tx.text.counts import counted
 
 #: For how long nobody may fetch jobs before that is worth a note, and before it is a problem:
 #: workers may look for jobs once in a while only.

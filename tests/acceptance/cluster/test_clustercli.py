@@ -52,7 +52,7 @@ class CreateTests(DaemonTestCase):
 
         third.kill()
         status, output, error = disque("cluster", "forget", *addresses(first), third.id, "--yes")
-        self.assertEqual((0, f"2 nodes have forgotten {third.id}.\n"), (status, output), error)
+        self.assertEqual((0, f"{third.id} is forgotten by 2 nodes.\n"), (status, output), error)
         self.assertTrue(sees(first, pair) and sees(second, pair))
         status, _, error = disque("cluster", "forget", *addresses(first), third.id, "--yes")
         self.assertEqual(2, status)

@@ -24,6 +24,8 @@ from tests.acceptance.spark.case import KILLS, STREAM_S, SparkTestCase, add_many
 _ROOT = Path(__file__).resolve().parents[3]
 #: Where the report of the kills goes, as lines of JSON.
 _REPORT = os.environ.get("SPARK_KILL_REPORT")
+#: Jobs that are added before each kill.
+_JOBS = int(os.environ.get("SPARK_KILL_JOBS", "2000"))
 _STEPS = {
     "stream": ("written", "committed"),
     "rows": ("written", "committed"),
@@ -113,7 +115,7 @@ class KillTests(DaemonTestCase):
         ids: set[str] = set()
         done = [*islice(cycle(ways), KILLS)]
         for victim, step, outage_s in done:
-            ids |= add_many(address(daemon), "q", 2000, retry_s=_RETRY_S)
+            ids |= add_many(address(daemon), "q", _JOBS, retry_s=_RETRY_S)
             running = self.run_until(how, daemon, table, step, random.randrange(1, 3))
             time.sleep(random.random() * 0.1)
             self.harm(victim, running, daemon, outage_s)
@@ -181,7 +183,7 @@ class KillTests(DaemonTestCase):
         paths = os.pathsep.join((environment()["PYTHONPATH"], str(_ROOT)))
         words = [sys.executable, "-m", "tests.acceptance.spark.lakes", how]
         running = subprocess.Popen(
-            [*words, address(daemon), str(table)],
+            [*words, address(daemon), str(table), str(_JOBS // 4)],
             env={**os.environ, "PYTHONPATH": paths},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

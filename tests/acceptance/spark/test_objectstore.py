@@ -157,9 +157,9 @@ class CommandTests(ObjectStoreCase):
         self.assertEqual(len(found) - 2, len(rows_of(events)))
         self.assertIn("WRITE", self.run_command("history", events))
         said = self.run_command("expire", events, "--before", "2026-11-21")
-        self.assertIn(f"{len(found) - 2} events were deleted", said)
+        self.assertIn(f"{len(found) - 2} events deleted", said)
         self.assertEqual([], rows_of(events))
-        self.assertIn("1 files were removed", self.run_command("vacuum", events, "--keep", 0))
+        self.assertIn("1 file removed", self.run_command("vacuum", events, "--keep", 0))
 
     def test_drain(self) -> None:
         """A queue is drained into S3, each job once, and any program reads it; into a bucket that
@@ -169,7 +169,7 @@ class CommandTests(ObjectStoreCase):
         wrong = self.drain(daemon, "s3://absent/jobs", status=1)
         self.assertIn("There is no bucket 'absent'.", wrong)
         self.assertEqual("100", str(daemon.client().call("QLEN", "q")))
-        self.assertIn("100 jobs were stored; 0 more", self.drain(daemon, f"{self.store}/jobs"))
+        self.assertIn("100 jobs stored; 0 more", self.drain(daemon, f"{self.store}/jobs"))
         self.assertEqual("0", daemon.info()["registered_jobs"])
         jobs = DeltaTable(f"{self.store}/jobs").to_pyarrow_dataset()
         found = duckdb.connect().register("jobs", jobs).execute("SELECT id FROM jobs").fetchall()

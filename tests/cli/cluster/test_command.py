@@ -94,7 +94,7 @@ class ClusterTests(VerbCase):
         (node_id,) = self.known()
         words = ("cluster", "forget", self.node.address, node_id.decode(), "--yes")
         status, output, _ = self.disque(*words)
-        self.assertIn("1 nodes have forgotten", output)
+        self.assertIn("is forgotten by 1 node.", output)
         self.assertEqual({}, self.known())
         self.assertEqual(0, status)
         status, _, errors = self.disque(*words)
@@ -122,7 +122,7 @@ class ClusterTests(VerbCase):
             survey.views[name] = SurveyedNode(address, name, table, {}, 0, 0, 0.0)
         self.patch(command, "survey", lambda *_, **__: survey)
         status, output, errors = self.disque(*words, "--yes")
-        expected = (1, f"2 nodes have forgotten {node_id.decode()}.\n")
+        expected = (1, f"{node_id.decode()} is forgotten by 2 nodes.\n")
         self.assertEqual(expected, (status, output))
         self.assertEqual(
             f"{gone.address} could not be asked (Connection refused). It will bring the node back:"
@@ -149,7 +149,7 @@ class ClusterTests(VerbCase):
         note = f"note: {self.node.address}: 1 of its first 1000 queues are paused"
         lines = [note, "    PAUSE queue none, if this is not intended."]
         self.assertEqual(
-            (0, [*lines, "1 nodes answered: no problem"]), (status, output.splitlines())
+            (0, [*lines, "1 node answered: no problem"]), (status, output.splitlines())
         )
         status, output, _ = self.disque(*words, "--json")
         found = json.loads(output)
@@ -160,7 +160,7 @@ class ClusterTests(VerbCase):
         gone = ScriptedNode()
         gone.close()
         status, output, _ = self.disque(*words, gone.address)
-        self.assertEqual((1, "1 nodes answered: 1 problems"), (status, output.splitlines()[-1]))
+        self.assertEqual((1, "1 node answered: 1 problem"), (status, output.splitlines()[-1]))
 
     def test_create(self) -> None:
         """A cluster is made of nodes that know no others; those that do are named, with whom they
@@ -215,7 +215,7 @@ class EvacuateTests(VerbCase):
         words = ("cluster", "evacuate", self.node.address, "--yes")
         status, _, errors = self.disque(*words, "--timeout", "3")
         self.assertEqual(1, status)
-        self.assertIn("1 jobs left: no other node takes jobs", errors)
+        self.assertIn("1 job left: no other node takes jobs", errors)
         self.assertEqual("yes", self.connect().call("CLUSTER", "LEAVING"))
         self.assertEqual(0, self.disque(*words, "--cancel")[0])
         self.assertEqual("no", self.connect().call("CLUSTER", "LEAVING"))

@@ -186,7 +186,7 @@ class ImportTests(VerbCase):
         self.server.client.use("mail")
         self.server.client.reserve()
         status, output, error = self.run_import("--dry-run", "--tube", "mail")
-        self.assertEqual((0, "1 jobs would be moved, 1 left\n"), (status, error))
+        self.assertEqual((0, "1 job would be moved, 1 left\n"), (status, error))
         reason = "reserved: workers have them; import again when they are done"
-        self.assertEqual(f"left\tmail\t1 jobs\t{reason}\n", output)
+        self.assertEqual(f"left\tmail\t1 job\t{reason}\n", output)
         self.assertEqual(0, self.length("mail"))

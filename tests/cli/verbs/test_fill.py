@@ -50,7 +50,7 @@ class FillTests(VerbCase):
         words = ("fill", "--queue", "q2")
         _, _, error = self.disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
         self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
-        self.assertIn("1 lines were of jobs that other lines had added", error)
+        self.assertIn("1 line of jobs that other lines had added", error)
 
     def test_bad_lines(self) -> None:
         """Malformed lines are reported with their number: from a file nothing is added then, from a
@@ -74,7 +74,7 @@ class FillTests(VerbCase):
             self.assertEqual(bad, aside.read_bytes())
             self.assertIn("line 2 is not a job: ", error)
             self.assertIn("; it was set aside\n", error)
-            self.assertTrue(error.endswith("2 jobs added\n1 lines were set aside\n"), error)
+            self.assertTrue(error.endswith("2 jobs added\n1 line set aside\n"), error)
             self.disque("drain", "q", "--timeout", "0")
 
     def test_refused(self) -> None:

@@ -95,7 +95,7 @@ class AtMostOnceTests(ScriptedTestCase):
             error = io.StringIO()
             with redirect_stderr(error):
                 status = main(["-p", str(source.port), "move", "q", "q2", "--timeout", "0"])
-            said = "1 jobs moved\n1 were done or lost meanwhile, and skipped\n"
+            said = "1 job moved\n1 job done or lost meanwhile, and skipped\n"
             self.assertEqual((0, said), (status, error.getvalue()))
             self.assertEqual(1, source.commands().count("ADDJOB"))
 

@@ -70,7 +70,7 @@ class ImportTests(VerbCase):
         """What can be moved is claimed, stored here, and deleted there; what cannot be moved is
         listed with its name, whatever bytes that has."""
         status, output, error = self.run_import()
-        self.assertEqual((0, "1 jobs moved, 1 left\n"), (status, error))
+        self.assertEqual((0, "1 job moved, 1 left\n"), (status, error))
         self.assertTrue(output.startswith("left\tmail\ttwo?\t"), output)
         self.assertIn("its arguments hold a bytes", output)
         ((_, _, body),) = self.call("GETJOB", "FROM", "mail")
@@ -99,7 +99,7 @@ class ImportTests(VerbCase):
         self.redis.answer("LRANGE", _NONE)
         self.redis.answer("ZRANGE", array(bulk("later"), bulk(str(at_s))), _NONE)
         status, _, error = self.run_import()
-        self.assertEqual((0, "1 jobs moved, 0 left\n"), (status, error))
+        self.assertEqual((0, "1 job moved, 0 left\n"), (status, error))
         asked = [words[1] for words in self.redis.requests if words[0] in (b"LRANGE", b"ZRANGE")]
         self.assertEqual([b"rq:queue:mail", b"rq:scheduled:mail"], list(dict.fromkeys(asked)))
         note = {"key": "rq:scheduled:mail", "queue": "mail", "at_s": at_s}
@@ -114,7 +114,7 @@ class ImportTests(VerbCase):
         self.redis.answer("HGETALL", _QUEUED)
         self.redis.answer("LRANGE", array(bulk("one"), bulk("two")), _NONE)
         status, _, error = self.run_import("--dry-run")
-        self.assertEqual((0, "1 jobs would be moved, 1 left\n"), (status, error))
+        self.assertEqual((0, "1 job would be moved, 1 left\n"), (status, error))
         self.assertEqual(([], 0), (self.scripts(), self.length("mail")))
 
     def test_refused(self) -> None:
@@ -133,7 +133,7 @@ class ImportTests(VerbCase):
         self.redis.answer("LRANGE", _NONE)
         status, _, error = self.run_import()
         self.assertEqual((0, 1), (status, self.length("mail")))
-        self.assertTrue(error.startswith("1 jobs moved, 0 left\n1 of them had been begun"), error)
+        self.assertTrue(error.startswith("1 job moved, 0 left\n1 of them had been begun"), error)
         self.assertEqual([[b"rq:job:one", b"rq:disque-import", b"one"]], self.scripts())
         self.assertIn([b"HGETALL", b"rq:job:one"], self.redis.requests)
 

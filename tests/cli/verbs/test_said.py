@@ -31,11 +31,11 @@ class FillTests(VerbCase):
         status, _, errors = self.disque("fill", stdin=data)
         lines = errors.splitlines()
         self.assertEqual((1, 1), (status, self.length("q")))
-        self.assertEqual("1 jobs added", lines[0])
+        self.assertEqual("1 job added", lines[0])
         self.assertEqual("All before line 2 is added: --from-line 2 continues", lines[1])
         self.assertIn("line 3", lines[2].lower())
         status, _, errors = self.disque("fill", "--from-line", 4, stdin=data)
-        self.assertEqual((0, "1 jobs added\n", 2), (status, errors, self.length("q")))
+        self.assertEqual((0, "1 job added\n", 2), (status, errors, self.length("q")))
         status, _, errors = self.disque("fill", "--from-line", 9, stdin=data)
         self.assertEqual((0, "0 jobs added\n"), (status, errors))
 
@@ -48,14 +48,14 @@ class FillTests(VerbCase):
         *said, added, aside = errors.splitlines()
         self.assertEqual((0, 2), (status, len(said)))
         self.assertTrue(all(line.endswith("; it was set aside") for line in said), said)
-        self.assertEqual(("2 jobs added", "2 lines were set aside"), (added, aside))
+        self.assertEqual(("2 jobs added", "2 lines set aside"), (added, aside))
         self.assertEqual(b"no job\n{torn\n", path.read_bytes())
 
     def test_twice(self) -> None:
         """A job that stands in the file twice is added once."""
         one: dict[str, Any] = {"id": "D-1", "body": "a"}
         status, _, errors = self.disque("fill", stdin=self.lines(one, one, {"body": "b"}))
-        said = "2 jobs added\n1 lines were of jobs that other lines had added\n"
+        said = "2 jobs added\n1 line of jobs that other lines had added\n"
         self.assertEqual((0, said, 2), (status, errors, self.length("q")))
 
     def test_file(self) -> None:

@@ -325,7 +325,7 @@ class StartTests(SynchronousTestCase):
         files.put(PATH, load_record(job))
         bench = Bench(files, settings(), lambda: 1_000_000.0)
         self.successResultOf(bench.start())
-        line = "DB loaded from append only file: 0.000 seconds, 1 jobs"
+        line = "DB loaded from append only file: 0.000 seconds, 1 job"
         self.assertTrue(any(line in text for text in bench.log.lines), bench.log.lines)
 
     def test_slices(self) -> None:

@@ -291,7 +291,7 @@ class EventLogTests(FolderCase):
         self.add()
         self.stop()
         self.assertEqual(["4", "5"], [line["id"].rpartition(".")[2] for line in self.lines()])
-        self.assertIn("writing again, 4 events were dropped", self.written.read_text())
+        self.assertIn("writing again; events dropped: 4", self.written.read_text())
         self.assertEqual("ok", dict(self.service.info())["eventlog_status"])
 
     def test_failed_conversion(self) -> None:

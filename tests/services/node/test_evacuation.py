@@ -102,7 +102,7 @@ class ShutdownTests(NodeCase):
         self.add_job()
         self.begin()
         self.pass_s(30)
-        self.assertRegex(self.logged(), r"# 1 jobs could not be given away \([^)]+\)\n$")
+        self.assertRegex(self.logged(), r"# 1 job could not be given away \([^)]+\)\n$")
 
     def test_time_over(self) -> None:
         """The time that is set is the longest that the node waits."""

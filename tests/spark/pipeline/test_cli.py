@@ -32,7 +32,7 @@ class ConvertTests(FormerCase):
         for words, end in ((), "is still there."), (("--remove",), "was removed."):
             done = run_command("convert", self.table, *words)
             self.assertEqual(
-                f"4 events in 1 files, as many as before. The former table {end}\n", done.output
+                f"4 events in 1 file, as many as before. The former table {end}\n", done.output
             )
 
 
@@ -53,14 +53,14 @@ class CommandTests(PipelineCase):
         and its output the job."""
         ingested = run_command("ingest", self.logged(), "--into", self.table)
         self.assertIn(
-            "1 new files: 5 events, 5 of them new, 0 known already; 1 lines", ingested.output
+            "1 new file: 5 events, 5 of them new, 0 known already; 1 line", ingested.output
         )
         out = self.folder / "out"
         made = run_command("lifecycle", self.table, "--into", out)
         self.assertEqual((0, True), (made.exit_code, f"{out}/jobs" in made.output))
         audited = run_command("audit", self.table)
         self.assertEqual(1, audited.exit_code)
-        self.assertIn(f"retry0-twice: violated: 1 jobs\n  {job_id(1)}  mail", audited.output)
+        self.assertIn(f"retry0-twice: violated: 1 job\n  {job_id(1)}  mail", audited.output)
         audit = json.loads(run_command("audit", self.table, "--json").output)
         self.assertIn(
             {"check": "retry0-twice", "verdict": "violated", "job_id": job_id(1), "queue": "mail"},
@@ -74,7 +74,7 @@ class CommandTests(PipelineCase):
         events.mkdir()
         (events / "_full-3c0f1d52-1-000000000000.events").write_bytes(b"x")
         ingested = run_command("ingest", events, "--into", self.table)
-        self.assertIn("1 segments are not finished yet.", ingested.output)
+        self.assertIn("1 segment not finished yet.", ingested.output)
 
     def test_upkeep(self) -> None:
         """The commands that keep a table in order print what they did, as text or as JSON."""
@@ -96,9 +96,9 @@ class CommandTests(PipelineCase):
         done = run("forget", table, "--job", job_id(2), "--json")
         self.assertEqual((0, []), (done.exit_code, json.loads(done.output)["left"]))
         self.assertEqual(1, self.jobs(table))
-        self.assertIn("0 events were deleted", run("forget", table, "--queue", "x").output)
-        self.assertIn("5 events were", run("expire", table, "--before", "2026-11-21").output)
-        self.assertRegex(run("vacuum", table, "--keep", 0).output, "^[1-9] files were removed.")
+        self.assertIn("0 events deleted", run("forget", table, "--queue", "x").output)
+        self.assertIn("5 events deleted", run("expire", table, "--before", "2026-11-21").output)
+        self.assertRegex(run("vacuum", table, "--keep", 0).output, "^[1-9] files? removed.")
         self.assertIn("nothing to convert", run("convert", table).output)
         self.assertEqual(2, run("forget", table).exit_code)
 
@@ -122,7 +122,7 @@ class CommandTests(PipelineCase):
         done = run_command("forget", self.table, "--queue", "mail")
         self.assertEqual(1, done.exit_code)
         first, *lines = done.output.splitlines()
-        self.assertTrue(first.startswith("5 events were deleted, and "), first)
+        self.assertTrue(first.startswith("5 events deleted, and "), first)
         begin = "This file is newer, and was left: "
         self.assertEqual([begin + place for place in places], sorted(lines))
         newer = [path.with_name(f"c{path.name}") for path in newer]

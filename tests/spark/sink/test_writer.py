@@ -82,7 +82,7 @@ class WriterTests(NodesTestCase):
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
         with self.assertRaises(WriteRefused) as raised:
             JobWriter(self.options(node)).add([batch(queue=["q"] * 2, body=["x"] * 2)], 0)
-        for words in ("PAUSED", "The 1 jobs that this task added before remain"):
+        for words in ("PAUSED", "The 1 job that this task added before remain"):
             self.assertIn(words, str(raised.exception))
 
     def test_lost(self) -> None:

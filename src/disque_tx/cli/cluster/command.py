@@ -22,6 +22,7 @@ from disque_tx.client.errors import Refused, printable
 from disque_tx.diagnosis.facts import Survey, SurveyedNode
 from disque_tx.diagnosis.finding import Finding
 from disque_tx.diagnosis.findings import findings, is_problem
+from disque_tx.text.counts import counted
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6
@@ -94,8 +95,8 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
             asked = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
             click.echo(f"{view.address}: {printable(asked)}")
     problems = sum(map(is_problem, result))
-    verdict = f"{problems} problems" if problems else "no problem"
-    click.echo(f"{len(found.views)} nodes answered: {verdict}")
+    verdict = counted(problems, "problem") if problems else "no problem"
+    click.echo(f"{counted(len(found.views), 'node')} answered: {verdict}")
 
 
 @command.command("info")
@@ -292,7 +293,7 @@ def forget(options: ClientOptions, node: str, node_id: str, yes: bool) -> int:
         asked = [view.address for view in found.views.values() if view.id != node_id]
         agreed(_warning(found, node_id, len(asked)), yes)
         answers = members.ask(asked, lambda client: _forget(client, node_id))
-    click.echo(f"{len(answers.of)} nodes have forgotten {node_id}.")
+    click.echo(f"{node_id} is forgotten by {counted(len(answers.of), 'node')}.")
     missed = {**found.silent, **answers.silent}
     for address in _places(found, node_id):
         missed.pop(address, None)
@@ -313,7 +314,9 @@ def _places(found: Survey, node_id: str) -> set[str]:
 
 def _warning(found: Survey, node_id: str, asked: int) -> str:
     alive = " It still runs: let it leave first (disque cluster evacuate), then stop it."
-    return f"Make {asked} nodes forget {node_id}?" + (alive if node_id in found.views else "")
+    return f"Make {counted(asked, 'node')} forget {node_id}?" + (
+        alive if node_id in found.views else ""
+    )
 
 
 def _forget(client: Disque, node_id: str) -> None:

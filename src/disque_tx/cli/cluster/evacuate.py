@@ -13,6 +13,7 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.base.output import Bar
 from disque_tx.client.blocking import Disque
 from disque_tx.errors import DisqueError
+from disque_tx.text.counts import counted
 
 _POLL_S: Final = 0.5
 #: How often progress is printed where there is no terminal to draw it on.
@@ -97,4 +98,5 @@ def _line(info: dict[str, str]) -> str:
     waits_for = _WAITS_FOR.get(info["evacuation_obstacle"], "")
     eta_s = int(info["evacuation_eta_s"])
     soon = f"about {eta_s} s more" if eta_s >= 0 else ""
-    return ": ".join(filter(None, (f"{info['evacuation_left']} jobs left", waits_for or soon)))
+    left = f"{counted(int(info['evacuation_left']), 'job')} left"
+    return ": ".join(filter(None, (left, waits_for or soon)))

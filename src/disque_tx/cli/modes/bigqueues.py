@@ -31,6 +31,7 @@ from disque_tx.cli.verbs.queues.figures import (
 )
 from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
+from disque_tx.text.counts import counted
 
 _QUEUES: Final = 20
 _INTERVAL_S: Final = 1.0
@@ -163,7 +164,7 @@ def _show(
     else:
         output.show(("node", *COLUMNS), [(node, *cells(one, speed)) for node, one, speed in rows])
     for address, node in found.items():
-        click.echo(f"{address}: {node.queues} queues", err=True)
+        click.echo(f"{address}: {counted(node.queues, 'queue')}", err=True)
 
 
 def _sample_places(members: Members, places: list[Place]) -> dict[Place, QueueSummary]:

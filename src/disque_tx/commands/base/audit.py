@@ -12,6 +12,7 @@ from disque_tx.commands.base.slowlog import shorten
 from disque_tx.core.base.client import Client
 from disque_tx.core.counting.answers import JobCount
 from disque_tx.errors import CommandError
+from disque_tx.text.counts import counted
 from disque_tx.text.quoting import quote
 
 #: Command → the words of it, in one place, that change something; empty for all of its requests.
@@ -61,7 +62,7 @@ def acted(server: Server, client: Client, argv: list[bytes], jobs: int = -1) -> 
     about this number of jobs, if not about something else."""
     name = argv[0].lower()
     line = audit_line(name, client, argv)
-    server.control.audit(line if jobs < 0 else f"{line}: {jobs} jobs")
+    server.control.audit(line if jobs < 0 else f"{line}: {counted(jobs, 'job')}")
     at_ms = server.node.wall_us // 1000
     what = _request(name, argv)
     server.actions.add(Action(at_ms, name, _who(client), what, b"", JobCount(jobs)))

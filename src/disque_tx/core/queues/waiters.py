@@ -173,7 +173,7 @@ class Waiters(JobObserver):
 
     def _decide(self, job_id: bytes, error: CommandError | None) -> None:
         """The wait for the copies of a job is over: notify its client, and who watches it."""
-        wait = self.copies.get(job_id)
+        wait = self.copies.get(job_id) if error else self.copies[job_id]  # made: it has waited
         if wait is not None:
             del self.copies[job_id]
         watcher = self.watched.pop(job_id, None) if self.watched else None

@@ -20,6 +20,7 @@ from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages.records import JobRecord, KeyEntry
+from disque_tx.text.counts import counted
 from disque_tx.wire.files.aof import (
     FreedKey,
     JobCounters,
@@ -169,7 +170,8 @@ class Loader:
             self._cut(int(self._decoder.offset))
         duration_s = self._environment.monotonic() - self._began_s
         self._environment.reports.notice(
-            f"DB loaded from append only file: {duration_s:.3f} seconds, {self.jobs} jobs"
+            f"DB loaded from append only file: {duration_s:.3f} seconds,"
+            f" {counted(self.jobs, 'job')}"
         )
 
     def _cut(self, offset: int) -> None:

@@ -209,7 +209,7 @@ class EventLog(Service):
     def _succeeded(self, paths: list[str], count: int) -> None:
         if count and not self._healthy:
             self._healthy = True
-            self._log.warning(f"Event log: writing again, {self.dropped} events were dropped")
+            self._log.warning(f"Event log: writing again; events dropped: {self.dropped}")
         if count:
             self._failed_ms = -1
         self.conversion.add(paths)

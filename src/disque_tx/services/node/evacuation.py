@@ -13,6 +13,7 @@ from disque_tx.config.settings import Settings
 from disque_tx.core.healing.healing import NO_NODE
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.turns.runtime import Runtime
+from disque_tx.text.counts import counted
 
 _POLL_S: Final = 0.25
 #: For how long a node waits for another one that takes jobs.
@@ -65,9 +66,11 @@ class ShutdownEvacuation:
             return
         if left:
             why = evacuation.obstacle or "no more time"
-            self._log.warning(f"{left} jobs could not be given away ({why})")
+            self._log.warning(f"{counted(left, 'job')} could not be given away ({why})")
         else:
-            self._log.warning(f"The node is empty: {int(evacuation.moved)} jobs went to others")
+            self._log.warning(
+                f"The node is empty: {counted(int(evacuation.moved), 'job')} went to others"
+            )
         self.over = True
         self._done()
 

@@ -55,6 +55,7 @@ from disque_tx.services.node.keeping import Keeping
 from disque_tx.services.node.optional import add_optional
 from disque_tx.services.node.periodic import Cron, FederationService, GossipService
 from disque_tx.services.turns.runtime import Runtime, SystemClock
+from disque_tx.text.counts import counted
 from disque_tx.wire.jobs.jobid import JobIdSource
 
 
@@ -205,7 +206,7 @@ class NodeRoot(MultiService, SingleProcess):
                     " ('ulimit -n', LimitNOFILE)."
                 )
             log.warning(
-                f"The limit on open files allows {fitting} clients instead of"
+                f"The limit on open files allows {counted(fitting, 'client')} instead of"
                 f" {settings.maxclients}: maxclients is lowered. Raise it with 'ulimit -n'."
             )
             settings.maxclients = fitting

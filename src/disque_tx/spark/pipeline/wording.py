@@ -32,6 +32,11 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.3g}"
 
 
+def counted(value: float, noun: str, plural: str = "") -> str:
+    """A number of things, with their name; ``plural``: where it is not the noun with an s."""
+    return f"{count(value)} {noun if value == 1 else plural or noun + 's'}"
+
+
 def span(value_ms: float | None) -> str:
     """A duration."""
     return _in_units(value_ms, _SPANS)

@@ -25,6 +25,7 @@ from disque_tx.messages.limits import SECONDS_MAX
 from disque_tx.spark.errors import BadColumn
 from disque_tx.spark.options import WriteOptions
 from disque_tx.spark.sink.staging import staging_queue
+from disque_tx.text.counts import counted
 
 _TEXT: Final = (StringType, VarcharType)
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
@@ -109,8 +110,8 @@ def _texts(column: pa.Array, name: str) -> list[Any]:
     """Bytes; Arrow has texts as UTF-8 already."""
     if column.null_count:
         raise BadColumn(
-            f"{column.null_count} rows have no {name}: column {name!r} is null. Leave them out, as"
-            f" with .where('{name} is not null')."
+            f"{counted(column.null_count, 'row')} without {name}: column {name!r} is null. Leave"
+            f" them out, as with .where('{name} is not null')."
         )
     values: list[Any] = column.cast(pa.large_binary()).to_pylist()
     return values

@@ -32,6 +32,7 @@ from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.offered import DataSourceStreamArrowWriter
 from disque_tx.spark.options import WriteOptions
 from disque_tx.spark.sink import columns, staging
+from disque_tx.text.counts import counted
 
 #: What becomes of the jobs that a task added before it failed.
 _FATES: Final = {
@@ -109,7 +110,9 @@ class JobWriter:
 
     def _failed(self, error: ClientError, added: int) -> WriteRefused:
         fate = _FATES[self._options.mode]
-        return WriteRefused(f"{error} The {added} jobs that this task added before {fate}.")
+        return WriteRefused(
+            f"{error} The {counted(added, 'job')} that this task added before {fate}."
+        )
 
     def publish(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """All tasks succeeded: make the staged jobs visible."""

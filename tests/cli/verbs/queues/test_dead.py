@@ -111,7 +111,7 @@ class DeadTests(VerbCase):
         self.assertIn("Select letters with --id, once or more, or with --all.", errors)
         status, output, errors = self.disque("dead", "drop", "other", "--all", stdin=b"n\n")
         self.assertEqual((1, ""), (status, output))
-        self.assertIn("drop 1 dead letters?", errors)
+        self.assertIn("drop 1 dead letter?", errors)
         _, output, _ = self.disque("dead", "list", "mail", "--json")
         name = json.loads(output)["id"]
         self.assertEqual((0, "1 dropped\n", ""), self.disque("dead", "drop", "--id", name))

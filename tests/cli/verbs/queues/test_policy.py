@@ -49,7 +49,7 @@ class PolicyVerbTests(VerbCase):
         self.policy("set", "mail:a", "ttl", 70)
         status, text, error = self.policy("set", "mail:*", "ttl", 60, "--dry-run")
         self.assertEqual((0, "queue\tsetting\tnow\tthen\nmail:b\tttl\t-\t60\n"), (status, text))
-        self.assertEqual("1 queues would change. Nothing was changed.\n", error)
+        self.assertEqual("1 queue would change. Nothing was changed.\n", error)
         _, text, _ = self.policy("del", "mail:a", "--dry-run", "--json")
         self.assertEqual(
             {"queue": "mail:a", "setting": "ttl", "now": "70", "then": None}, json.loads(text)

@@ -64,7 +64,7 @@ class ChoiceTests(ReplayCase):
         with chosen(self.spark, self.events(), "outcome = 'pending'", self.ledger) as found:
             self.assertEqual((2, 0, 1, 6), self.counts(found))
             rows = {row.job_id: row for row in found.jobs.collect()}
-            self.assertIn("1 jobs have no body", "\n".join(found.summary()))
+            self.assertIn("1 job without a body", "\n".join(found.summary()))
         first, second = rows[job_id(0)], rows[job_id(1)]
         self.assertEqual((b"\0first", 7, 99), (bytes(first.body), first.retry, first.ttl))
         self.assertEqual((b"", "empty"), (bytes(second.body), second.queue))

@@ -8,6 +8,7 @@ import click
 
 from disque_tx.client.errors import printable
 from disque_tx.errors import DisqueError
+from disque_tx.text.counts import counted
 
 
 class SourceFailed(DisqueError):
@@ -40,7 +41,7 @@ class ImportOutcome:
     def report(self) -> None:
         """Print the figures."""
         verb = "would be moved" if self.dry_run else "moved"
-        click.echo(f"{self.moved} jobs {verb}, {self.left} left", err=True)
+        click.echo(f"{counted(self.moved, 'job')} {verb}, {self.left} left", err=True)
         if self.again:
             click.echo(
                 f"{self.again} of them had been begun by an import that was interrupted, and may be"

@@ -27,6 +27,7 @@ from disque_tx.cli.verbs.imports.outcome import ImportOutcome, SourceFailed
 from disque_tx.cli.verbs.imports.rqjobs import CannotMove, RQCall, call_of
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
+from disque_tx.text.counts import counted
 
 _READ_AT_ONCE: Final = 100
 _TIMEOUT_S: Final = 20.0
@@ -237,7 +238,7 @@ class RQImport:
                 self._move_all(queue, self._source.key("queue", queue))
                 self._move_all(queue, self._source.key("scheduled", queue))
                 for count, reason in self._source.staying(queue):
-                    self._outcome.leave(queue, f"{count} jobs", reason, count)
+                    self._outcome.leave(queue, counted(count, "job"), reason, count)
 
     def _resume(self) -> None:
         for job_id, note in self._source.claimed().items():

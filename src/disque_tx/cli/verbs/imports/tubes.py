@@ -19,6 +19,7 @@ from disque_tx.cli.verbs.imports.outcome import ImportOutcome
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
 from disque_tx.messages.limits import SECONDS_MAX
+from disque_tx.text.counts import counted
 from disque_tx.worker.settling.deadletters import Letter
 
 #: beanstalkd counts jobs below this priority as urgent.
@@ -69,12 +70,12 @@ class TubeImport:
         reserved = _whole(stats, "current-jobs-reserved")
         if reserved:
             reason = "reserved: workers have them; import again when they are done"
-            self._outcome.leave(tube, f"{reserved} jobs", reason, reserved)
+            self._outcome.leave(tube, counted(reserved, "job"), reason, reserved)
         ready = _whole(stats, "current-jobs-ready")
         pause_s = _whole(stats, "pause-time-left")
         if ready and pause_s and not self._outcome.dry_run:
             reason = f"the tube is paused for {pause_s} s"
-            self._outcome.leave(tube, f"{ready} jobs", reason, ready)
+            self._outcome.leave(tube, counted(ready, "job"), reason, ready)
 
     def _move_ready(self, tube: str) -> None:
         while (found := self._source.reserve()) is not None:

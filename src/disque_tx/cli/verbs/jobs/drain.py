@@ -22,6 +22,7 @@ from disque_tx.cli.verbs.jobs import lines as joblines
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job, JobDetails
+from disque_tx.text.counts import counted
 
 _BATCH: Final = 100
 #: How many jobs --keep can give back: their IDs are kept in memory.
@@ -154,4 +155,5 @@ def command(
             try:
                 drain.run(count, advance)
             finally:
-                click.echo(f"{drain.done} jobs {'copied' if keep else 'drained'}", err=True)
+                how = "copied" if keep else "drained"
+                click.echo(f"{counted(drain.done, 'job')} {how}", err=True)

@@ -27,6 +27,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.errors import DisqueError
 from disque_tx.messages.limits import REPLICATE_RANGE
+from disque_tx.text.counts import counted
 
 SEEN_MAX: Final = 100_000
 _INPUT: Final = "-"
@@ -193,11 +194,11 @@ def command(
 
 
 def _report(fill: Fill, lines: Lines, first: int, done: bool) -> None:
-    click.echo(f"{fill.done} jobs added", err=True)
+    click.echo(f"{counted(fill.done, 'job')} added", err=True)
     if fill.again:
-        click.echo(f"{fill.again} lines were of jobs that other lines had added", err=True)
+        click.echo(f"{counted(fill.again, 'line')} of jobs that other lines had added", err=True)
     if lines.rejected:
-        click.echo(f"{lines.rejected} lines were set aside", err=True)
+        click.echo(f"{counted(lines.rejected, 'line')} set aside", err=True)
     if done:
         return
     following = max(fill.line + 1, first)

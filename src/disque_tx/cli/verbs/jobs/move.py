@@ -29,6 +29,7 @@ from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.client.options import current_options
 from disque_tx.client.values import Job
 from disque_tx.messages.limits import REPLICATE_RANGE
+from disque_tx.text.counts import counted
 
 _BATCH: Final = 10
 _TO_PASSWORD: Final = "DISQUE_TO_PASSWORD"
@@ -166,9 +167,9 @@ def command(
 
 
 def _report(move: Move) -> None:
-    click.echo(f"{move.done} jobs moved", err=True)
+    click.echo(f"{counted(move.done, 'job')} moved", err=True)
     if move.left:
-        click.echo(f"{move.left} were done or lost meanwhile, and skipped", err=True)
+        click.echo(f"{counted(move.left, 'job')} done or lost meanwhile, and skipped", err=True)
     for job_id in move.unknown:
         click.echo(
             f"{job_id} has RETRY 0; its ADDJOB was not answered: it was moved, or is lost", err=True

@@ -16,6 +16,7 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client import BadAddress, ClientError, Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.messages.limits import REPLICATE_RANGE
+from disque_tx.text.counts import counted
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from disque_tx.worker.tasks.policy import cut_name
 
@@ -261,7 +262,7 @@ def _confirmed(
         raise click.UsageError("Select letters with --id, once or more, or with --all.")
     chosen = _chosen(_entries(mailbox, queue), ids, everything)
     if everything and chosen and not yes:
-        click.confirm(f"{verb} {len(chosen)} dead letters?", abort=True, err=True)
+        click.confirm(f"{verb} {counted(len(chosen), 'dead letter')}?", abort=True, err=True)
     return chosen
 
 

@@ -13,6 +13,7 @@ from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import printable
 from disque_tx.core.policies.policies import Policies, checked_pairs
+from disque_tx.text.counts import counted
 
 #: What a change would mean for one queue: setting → values before and after, ``None`` for none.
 Change = dict[str, tuple[str | None, str | None]]
@@ -184,4 +185,4 @@ def _show_changes(changes: dict[str, Change], as_json: bool) -> None:
             rows.append((queue, name, "-" if now is None else now, "-" if then is None else then))
     if not as_json:
         _print(_COLUMNS, rows, False)
-        click.echo(f"{len(changes)} queues would change. Nothing was changed.", err=True)
+        click.echo(f"{counted(len(changes), 'queue')} would change. Nothing was changed.", err=True)

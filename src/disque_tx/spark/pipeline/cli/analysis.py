@@ -10,6 +10,7 @@ import attrs
 import click
 
 from disque_tx.spark.pipeline.lifecycle.verdicts import VIOLATED, Audit
+from disque_tx.text.counts import counted
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.engines.runner import PipelineRunner
@@ -42,21 +43,23 @@ def ingest_command(
 
 def _print_ingest(report: IngestReport) -> None:
     click.echo(
-        f"{report.files} new files: {report.events} events, {report.new} of them new, "
-        f"{report.duplicates} known already; {report.rejected} lines rejected."
+        f"{counted(report.files, 'new file')}: {counted(report.events, 'event')}, {report.new} of"
+        f" them new, {report.duplicates} known already; {counted(report.rejected, 'line')}"
+        " rejected."
     )
     for path, why in report.refused.items():
         click.echo(f"This file was left out: {path}: {why}")
     if report.unfinished:
         click.echo(
-            f"{report.unfinished} segments are not finished yet. A node that runs finishes them in"
-            " seconds, and one that was stopped when it is started: then ingest again."
+            f"{counted(report.unfinished, 'segment')} not finished yet. A node that runs does that"
+            " in seconds, and one that was stopped when it is started: then ingest again."
         )
     missing = {node: count for node, count in report.missing.items() if count}
     for node in sorted(missing)[:_MISSING_SHOWN]:
-        click.echo(f"Node {node}: {missing[node]} events are missing from the logs.")
+        click.echo(f"Node {node}: {counted(missing[node], 'event')} missing from the logs.")
     if len(missing) > _MISSING_SHOWN:
-        click.echo(f"The same applies to {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
+        more = counted(len(missing) - _MISSING_SHOWN, "more node")
+        click.echo(f"The same applies to {more}; see --json.")
 
 
 def _as_of(
@@ -137,10 +140,10 @@ def _as_json(found: Audit) -> str:
 
 
 def _lines(found: Audit) -> Iterator[str]:
-    yield f"{found.jobs} jobs."
+    yield f"{counted(found.jobs, 'job')}."
     for (check, verdict), count in sorted(found.counts.items()):
         why = "" if verdict == VIOLATED else ", because events are missing"
-        yield f"{check}: {verdict}{why}: {count} jobs"
+        yield f"{check}: {verdict}{why}: {counted(count, 'job')}"
         for suspect in found.suspects:
             if (suspect.check, suspect.verdict) == (check, verdict):
                 yield f"  {suspect.job_id}  {suspect.queue or '?'}"

@@ -12,6 +12,7 @@ import click
 from disque_tx.spark.pipeline.engines.runner import errors_shown
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.upkeep import KEPT_HOURS, expire, forget, optimize, vacuum
+from disque_tx.text.counts import counted
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.engines.runner import PipelineRunner
@@ -53,7 +54,7 @@ def vacuum_command(table: str, keep_hours: int) -> None:
     Versions of the table that had them can no longer be read.
     """
     with errors_shown():
-        click.echo(f"{vacuum(table, keep_hours)} files were removed.")
+        click.echo(f"{counted(vacuum(table, keep_hours), 'file')} removed.")
 
 
 @click.command("expire")
@@ -62,7 +63,7 @@ def vacuum_command(table: str, keep_hours: int) -> None:
 def expire_command(table: str, before: datetime) -> None:
     """Delete the events of all days before one. Their files are removed by 'vacuum'."""
     with errors_shown():
-        click.echo(f"{expire(table, before.date())} events were deleted.")
+        click.echo(f"{counted(expire(table, before.date()), 'event')} deleted.")
 
 
 @click.command("forget")
@@ -87,8 +88,8 @@ def forget_command(
         click.echo(json.dumps(attrs.asdict(done)))
     else:
         click.echo(
-            f"{done.events} events were deleted, and {done.removed} files removed; the table has"
-            f" {done.files} files without them."
+            f"{counted(done.events, 'event')} deleted, and {counted(done.removed, 'file')} removed;"
+            f" the table has {counted(done.files, 'file')} without them."
         )
         for name in done.left[:_LEFT_SHOWN]:
             click.echo(f"This file is newer, and was left: {name}")
@@ -127,4 +128,7 @@ def convert_command(runner: PipelineRunner, table: str, remove: bool) -> None:
     with runner.spark() as spark:
         done = convert(spark, table, remove)
     end = "The former table was removed." if done.removed else "The former table is still there."
-    click.echo(f"{done.events} events in {done.files} files, as many as before. {end}")
+    click.echo(
+        f"{counted(done.events, 'event')} in {counted(done.files, 'file')}, as many as before."
+        f" {end}"
+    )

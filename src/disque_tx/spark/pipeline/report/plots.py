@@ -197,7 +197,7 @@ def heat_map(cells: Mapping[tuple[int, int], int], axis: Axis) -> HeatMap:
 def _cell(axis: Axis, step: int, y: float, band: int, jobs: int, most: int) -> Box:
     width = (RIGHT - LEFT) / axis.steps
     time = wording.moment(axis.at_s(step))
-    label = f"{time}, {_band(band)}: {wording.count(jobs)} jobs"
+    label = f"{time}, {_band(band)}: {wording.counted(jobs, 'job')}"
     x = round(LEFT + step * width, 1)
     return Box(x, y, round(width, 2), _CELL_HEIGHT, level(jobs, most), label)
 

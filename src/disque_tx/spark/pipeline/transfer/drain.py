@@ -104,8 +104,8 @@ def drain_command(
     except (DisqueError, *failures.STORAGE) as error:
         raise failures.in_words(error) from error
     click.echo(
-        f"{wording.count(done.stored)} jobs were stored; {wording.count(done.again)} more were"
-        " stored already."
+        f"{wording.counted(done.stored, 'job')} stored; {wording.count(done.again)} more that had"
+        " been stored before."
     )
 
 

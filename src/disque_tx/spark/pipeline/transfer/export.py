@@ -101,8 +101,9 @@ def export_command(
     with runner.spark() as spark:
         exported = export(spark, aof, table, overwrite)
     click.echo(
-        f"{wording.count(exported.jobs)} jobs of {wording.count(exported.queues)} queues from "
-        f"{wording.count(exported.files)} files, {wording.size(exported.bytes)} of bodies."
+        f"{wording.counted(exported.jobs, 'job')} of {wording.counted(exported.queues, 'queue')}"
+        f" from {wording.counted(exported.files, 'file')}, {wording.size(exported.bytes)} of"
+        " bodies."
     )
     for damage in exported.damages:
         click.echo(f"{damage.file} was read up to byte {damage.offset}, where it is {damage.what}.")

@@ -44,9 +44,9 @@ class Rows:
     def summary(self, queue: str) -> Iterator[str]:
         """What would be added."""
         size = wording.size(self.bytes)
-        yield f"{wording.count(self.count)} jobs for the queue {queue!r}, {size} of bodies."
+        yield f"{wording.counted(self.count, 'job')} for the queue {queue!r}, {size} of bodies."
         if self.nulls:
-            yield f"{wording.count(self.nulls)} rows have no body and are left out."
+            yield f"{wording.counted(self.nulls, 'row')} without a body, and left out."
 
 
 def bodies(
@@ -131,4 +131,4 @@ def load_command(
     if confirmed(rows.summary(queue), rows.count, target, dry_run, yes):
         with runner.spark():
             target.write(rows.jobs, queue)
-        click.echo(f"{wording.count(rows.count)} jobs were added.")
+        click.echo(f"{wording.counted(rows.count, 'job')} added.")

@@ -139,17 +139,17 @@ class Chosen:
         """
         if self.bodiless and not self.count and not self.known:
             raise NoBodies(
-                f"{wording.count(self.bodiless)} jobs match, and the event logs contain no body of"
-                " any. Nodes log those of new jobs with eventlog-body yes. An append only file may"
-                " still have the jobs: see 'disque-pipeline export'."
+                f"{wording.counted(self.bodiless, 'job')} found, and the event logs contain no body"
+                " of any. Nodes log those of new jobs with eventlog-body yes. An append only file"
+                " may still have the jobs: see 'disque-pipeline export'."
             )
         size = wording.size(self.bytes)
-        yield f"{wording.count(self.count)} jobs to replay, {size} of bodies."
+        yield f"{wording.counted(self.count, 'job')} to replay, {size} of bodies."
         if self.known:
-            yield f"{wording.count(self.known)} jobs were replayed before and are left out."
+            yield f"{wording.counted(self.known, 'job')} replayed before, and left out."
         if self.bodiless:
-            bodiless = wording.count(self.bodiless)
-            yield f"{bodiless} jobs have no body in the event logs and are left out."
+            bodiless = wording.counted(self.bodiless, "job")
+            yield f"{bodiless} without a body in the event logs, and left out."
 
 
 def history(spark: SparkSession, table: str) -> DataFrame:
@@ -273,4 +273,4 @@ def replay_command(
     if confirmed(lines, found.count, target, dry_run, yes):
         with runner.spark():
             replay(found, target, ledger)
-        click.echo(f"{wording.count(found.count)} jobs were added.")
+        click.echo(f"{wording.counted(found.count, 'job')} added.")

@@ -163,5 +163,7 @@ def confirmed(
     if dry_run or not jobs:
         return False
     if not yes:
-        click.confirm(f"Add {wording.count(jobs)} jobs at {target.servers}?", abort=True, err=True)
+        click.confirm(
+            f"Add {wording.counted(jobs, 'job')} at {target.servers}?", abort=True, err=True
+        )
     return True

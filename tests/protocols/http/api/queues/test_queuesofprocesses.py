@@ -57,7 +57,7 @@ class QueueTests(ProcessesCase):
         answer = self.slow("GET", f"{_QUEUES}/two")
         self.problem(404, "NOQUEUE", answer)
         self.assertEqual(
-            "There is no such queue, unless at one of 1 nodes that do not answer.",
+            "There is no such queue, unless at a node that does not answer.",
             answer.json["detail"],
         )
         self.silent.clear()

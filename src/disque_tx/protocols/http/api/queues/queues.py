@@ -166,6 +166,8 @@ async def one_queue(exchange: Exchange) -> dict[str, Any]:
 
 def _unless(asked: Asked) -> str:
     missing = len(asked.missing)
+    if missing == 1:
+        return ", unless at a node that does not answer"
     return f", unless at one of {missing} nodes that do not answer" if missing else ""
 
 
