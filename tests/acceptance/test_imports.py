@@ -107,7 +107,7 @@ class RQTests(ImportTestCase):
             self.assertEqual(0, status, error)
             self.assertIn(f"left\tmail\t{first.id}\tits arguments hold a bytes", output)
             self.assertIn(f"left\tmail\t{parent.id}\tother jobs depend on it", output)
-            self.assertIn("left\tmail\t1 jobs\tthey depend on other jobs", output)
+            self.assertIn("left\tmail\t1 job\tthey depend on other jobs", output)
             self.assertIn("3 left", error)
             keys = [f"rq:job:{job.id}" for job in (first, parent, child)]
             self.assertEqual(3, self.redis.exists(*keys))
@@ -245,7 +245,7 @@ class BeanstalkdTests(ImportTestCase):
         for words in (("--dry-run",), ()):
             status, output, error = self.run_import("beanstalkd", self.address, *words)
             self.assertEqual(0, status, error)
-            self.assertIn("left\tmail\t1 jobs\treserved", output)
+            self.assertIn("left\tmail\t1 job\treserved", output)
             self.assertEqual(2 if words else 1, self.left())
 
     def test_refused(self) -> None:
