@@ -136,7 +136,7 @@ class ReplayTests(PipelineTestCase):
         (job, *_) = self.client(daemon).job_scan("again")
         self.assertEqual(9, job.retry_s)
         self.assertEqual(5, len(self.bodies_in(daemon, "again")))
-        self.assertNotIn("were added", self.ran(*words, "true"))
+        self.assertNotIn("jobs added", self.ran(*words, "true"))
 
     def test_bodies_not_logged(self) -> None:
         """Without bodies in the log, no job is added, and the error says how to log them."""
@@ -178,10 +178,10 @@ class ReplayTests(PipelineTestCase):
         self.assertIn("reached", self.refused("replay", table, "--servers", gone, *where))
         words = ["replay", table, "--servers", address(daemon), *where]
         self.assertIn("--unfinished again", self.refused(*words))
-        self.assertIn("were added", self.ran(*words, "--unfinished", "again", "--queue", "q"))
+        self.assertIn("jobs added", self.ran(*words, "--unfinished", "again", "--queue", "q"))
         added = self.client(daemon).queue_length("q")
         self.assertEqual(added, Ledger(self.spark, f"{table}/_replayed").known().count())
-        self.assertNotIn("were added", self.ran(*words))
+        self.assertNotIn("jobs added", self.ran(*words))
 
     def test_wrong_table(self) -> None:
         """A table with other content, or a missing one, is reported as an error."""

@@ -68,7 +68,7 @@ class AskingTests(PipelineCase):
         refused = self.load(answer="n\n")
         self.assertEqual(1, refused.exit_code)
         self.assertIn("Add 2 jobs at", refused.output)
-        self.assertNotIn("were added", refused.output)
+        self.assertNotIn("jobs added", refused.output)
         self.assertNotIn("Add 2 jobs at", self.load("--yes").output)
 
 
