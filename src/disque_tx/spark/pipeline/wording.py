@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from disque_tx.text.counts import named
+
 #: Characters of a name; of longer ones the ends are shown.
 NAME_CHARACTERS_MAX: Final = 60
 _SENTENCE_CHARACTERS_MAX: Final = 400
@@ -34,7 +36,7 @@ def count(value: float | None) -> str:
 
 def counted(value: float, noun: str, plural: str = "") -> str:
     """A number of things, with their name; ``plural``: where it is not the noun with an s."""
-    return f"{count(value)} {noun if value == 1 else plural or noun + 's'}"
+    return f"{count(value)} {named(value, noun, plural)}"
 
 
 def span(value_ms: float | None) -> str:
