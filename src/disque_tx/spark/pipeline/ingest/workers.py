@@ -30,7 +30,7 @@ class Workers(Protocol):
 
 @attrs.frozen
 class LocalThreads:
-    """LocalThreads of this process."""
+    """Threads of this process."""
 
     count: int = attrs.field(factory=lambda: os.cpu_count() or 1)
 
@@ -43,7 +43,7 @@ class LocalThreads:
 
 
 class SparkTasks:
-    """SparkTasks of Spark. What they do and return is pickled."""
+    """Tasks of Spark. What they do and return is pickled."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
