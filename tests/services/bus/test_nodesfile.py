@@ -195,6 +195,27 @@ class NodesFileTests(SynchronousTestCase):
             self.file.save(rows(1), UNIX_MS, False)
         self.assertEqual(b"", self.path.read_bytes())
 
+    def test_closed_input(self) -> None:
+        """A node whose standard input is closed locks its file as the first descriptor of the
+        process, and that lock is kept and given back like any other."""
+        before = os.dup(0)
+        self.addCleanup(os.close, before)
+        self.addCleanup(os.dup2, before, 0)
+        os.close(0)
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        self.file.lock()
+        self.path.unlink()
+        self.file.save(rows(1), UNIX_MS, False)
+        self.assertRaisesRegex(ConfigError, "in use by another node", other.lock)
+        self.file.close()
+        other.lock()
+        other.close()
+        self.path.unlink()
+        self.file.lock()
+        self.file.abandon()
+        self.assertFalse(self.path.exists())
+
     def test_close_twice(self) -> None:
         """Closing is safe in every error path."""
         self.file.lock()

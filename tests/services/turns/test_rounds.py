@@ -109,6 +109,33 @@ class WaitTests(Driven):
         self.assertEqual([2.0], self.waits(2_000, 5_000))
 
 
+class PollerTests(Driven):
+    """The reactor's own poller among the sockets of a node."""
+
+    def served(self, *events: tuple[int, int]) -> tuple[bool, list[tuple[int, int]]]:
+        """Run one round with these events: whether the reactor gets control for its poller, which
+        has the descriptor 1, and what was served."""
+        found: list[tuple[int, int]] = []
+
+        def poll(_wait_s: float, _events: int) -> list[tuple[int, int]]:
+            rounds.interrupted = True
+            return list(events)
+
+        rounds = self.runtime.rounds
+        rounds.reactor_fd = 1
+        rounds.open(poll, lambda fd, event: found.append((fd, event)))
+        return rounds.run(0), found
+
+    def test_who_is_ready(self) -> None:
+        """The reactor gets control when its own poller is ready, alone or among others, and not for
+        a socket: what that socket has is served instead, whatever kind of event it is."""
+        readable = select.EPOLLIN
+        self.assertEqual((True, []), self.served((1, readable)))
+        self.assertEqual((False, [(9, readable)]), self.served((9, readable)))
+        self.assertEqual((True, [(9, readable)]), self.served((9, readable), (1, readable)))
+        self.assertEqual((False, []), self.served())
+
+
 class FaultTests(Driven, test_runtime.FaultTests):
     """Internal errors."""
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, closing
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from tests.cli.livenode import LiveNode
@@ -166,3 +167,31 @@ class NodesTests(ScriptedTestCase):
             self.assertEqual(["QMOVE", *commands], first.commands())
             acked = {word.decode() for word in first.requests[-1][1:]}
             self.assertEqual(set(ids[:1]) if moved == b":1\r\n" else set(ids), acked)
+
+    def test_told_to_each(self) -> None:
+        """Each node keeps how many of its own letters were put back, and none of those whose end is
+        not known: who reads it relies on the job having moved. A node that has gone is left out."""
+        nodes = first, second, _third = self.cluster(3)
+        for number, node in enumerate(nodes):
+            rows = [
+                array(bulk("dead:mail"), bulk(JOB_ID.replace("I7A", f"{number}{at}A")), bulk(text))
+                for at, text in enumerate((letter(f"D-{number}0"), letter(f"D-{number}1")))
+            ]
+            node.answer("QPEEK", array(*rows))
+            node.answer("PING", b"+PONG\r\n")
+            node.answer("QMOVE", b":1\r\n")
+            node.answer("ACTIONS", b"+OK\r\n")
+        with closing(Disque(first.address)) as client:
+            letters = DeadLetters(client, lambda address: closing(Disque(address, patience_s=0)))
+            entries = letters.entries("dead:mail", "dead:")
+            self.assertEqual(6, len(entries))
+            for entry in entries[:-1]:
+                assert entry.letter is not None
+                letters.requeue(entry, entry.letter)
+            first.answer("ACKJOB", b"-ERR no\r\n")
+            self.assertRaises(Refused, letters.drop, entries[-1])
+            nodes[2].close()
+            letters.tell("REQUEUE", "dead:mail", "all")
+        told = [b"ACTIONS", b"ADD", b"2", b"REQUEUE", b"dead:mail", b"all"]
+        for node in (first, second):
+            self.assertEqual([told], [words for words in node.requests if words[0] == told[0]])
