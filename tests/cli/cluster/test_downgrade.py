@@ -80,6 +80,17 @@ class DowngradeTests(VerbCase):
         self.assertIn("--yes", errors)
         self.assertEqual(1, len(self.client.policy_list()))
 
+    def test_one_kind(self) -> None:
+        """Policies without schedules are deleted, and schedules without policies; where there are
+        neither, none is said to have been deleted."""
+        for policies, schedules in ((1, 0), (0, 1), (0, 0)):
+            for number in range(policies):
+                self.call("QPOLICY", "SET", f"p{number}", "ttl", 5)
+            for number in range(schedules):
+                self.disque("schedule", "set", f"s{number}", "@daily", "q", "b")
+            deleted = f"Deleted: policies of {policies} patterns, {schedules} schedules.\n"
+            self.assertEqual((0, ["nothing"], deleted), self.said("--do", "--yes"))
+
     def test_deleted_beside_originals(self) -> None:
         """Originals that are in the cluster already do not keep policies from being deleted at the
         nodes that know them, whichever node is asked first."""

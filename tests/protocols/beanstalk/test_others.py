@@ -230,6 +230,16 @@ class TubeTests(BeanstalkCase):
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
         self.assertEqual(b"0", self.stat(b"pause", b"stats-tube default"))
 
+    def test_paused_and_forgotten(self) -> None:
+        """A tube that nobody uses any more is remembered until its pause is over, and no longer."""
+        client = self.client()
+        for seconds in (b"5", b"0"):
+            client.send(b"use a\r\npause-tube a %s\r\nuse default\r\n" % seconds)
+            self.pass_s(4.5)
+            self.assertEqual(seconds == b"5", b"a" in self.tubes.by_name)
+            self.pass_s(1)
+            self.assertNotIn(b"a", self.tubes.by_name)
+
     def test_pause_shown(self) -> None:
         """MONITOR shows a pause, and its end, as the command that would do the same."""
         monitor, seen = self.connect()

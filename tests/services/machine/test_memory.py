@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.machine.memory import map_large_blocks
+from disque_tx.services.machine.memory import map_large_blocks, tame_collector
 
 _MIB = 1024 * 1024
 
@@ -16,6 +18,36 @@ def mapped_kib() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     (size,) = [line.split()[1] for line in lines if line.startswith("VmSize:")]
     return int(size)
+
+
+class Knot:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.myself = self
+
+
+class CollectorTests(SynchronousTestCase):
+    """``tame_collector``."""
+
+    def setUp(self) -> None:
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        self.addCleanup(gc.unfreeze)
+        self.addCleanup(gc.enable)
+
+    def test_start(self) -> None:
+        """What the start of a node has left behind takes no memory for the rest of its life: it is
+        collected, and only then is the rest taken out of the collector's sight."""
+        gc.disable()
+        knot = weakref.ref(Knot())
+        tame_collector()
+        self.assertIsNone(knot())
+        self.assertGreater(gc.get_freeze_count(), 1_000)
+
+    def test_later(self) -> None:
+        """The oldest objects, which are jobs, are as good as never walked over."""
+        tame_collector()
+        self.assertEqual((5_000, 5, 1_000_000_000), gc.get_threshold())
 
 
 class LargeBlocksTests(SynchronousTestCase):

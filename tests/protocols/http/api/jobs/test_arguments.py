@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.protocols.http.api.jobs.arguments import BODY_BYTES_MAX, read, trace_id
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
+from tests.protocols.http.httpbench import request
 
 
 def kombu(body: bytes, kind: str = "application/json") -> bytes:
@@ -157,6 +158,17 @@ class RouteTests(SlicedCase):
         answer = self.slow("GET", place).json
         self.assertEqual(f"https://t.example/{trace}?q={trace}", answer["trace_url"])
         self.assertNotIn("trace_id", self.slow("GET", self.place(b'{"task": "pay"}')).json)
+
+    def test_slices(self) -> None:
+        """A body that takes time to read is read in a turn of its own, so that nobody else waits
+        for several of them; a short one is read at once."""
+        for arguments, at_once in ((b"", True), (b"x" * (BODY_BYTES_MAX - 40), False)):
+            place = self.place(b'{"task": "pay", "args": ["%s"]}' % arguments)
+            channel, transport = self.connect()
+            channel.dataReceived(request("GET", place))
+            self.assertEqual(at_once, transport.value() != b"")
+            self.let_answer(transport)
+            self.assertIn(b'"pay"', transport.value())
 
     def test_long(self) -> None:
         """A body that is too long is not read."""
