@@ -298,6 +298,21 @@ class AdmissionTests(BeanstalkCase):
         client.send(b"x" * 2_000_000)
         self.assertTrue(client.transport.disconnected)
 
+    def test_much(self) -> None:
+        """A client that waits may send a job of any allowed size meanwhile, which is put when the
+        wait is over, but not many of them."""
+        self.settings.beanstalk_max_job_size = 3_000_000
+        client, other = self.client(), self.client()
+        client.send(b"reserve\r\n")
+        self.assertEqual(b"", client.put(b"x" * 3_000_000))
+        other.put(b"y")
+        self.assertEqual(b"RESERVED 1 1\r\ny\r\nINSERTED 2\r\n", client.received())
+        client.send(b"delete 1\r\ndelete 2\r\nreserve\r\n")
+        client.put(b"x" * 3_000_000)
+        self.assertFalse(client.transport.disconnected)
+        client.put(b"x" * 1_500_000)
+        self.assertTrue(client.transport.disconnected)
+
     def test_fast_acceptor(self) -> None:
         """On real sockets the node reads and writes by itself."""
         mine, its = socket.socketpair()

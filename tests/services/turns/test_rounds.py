@@ -9,13 +9,14 @@ from zope.interface import implementer
 
 from disque_tx.services.turns.interfaces import IRoundsReactor
 from disque_tx.services.turns.rounds import Rounds
+from tests.forwardclock import ForwardReactor
 from tests.services.net import test_transport
 from tests.services.nodebench import NodeCase
 from tests.services.turns import test_pump, test_runtime
 
 
 @implementer(IRoundsReactor)
-class RoundsReactor(MemoryReactorClock):
+class RoundsReactor(ForwardReactor):
     """Runs the rounds of a node whenever time advances, until nothing is ready."""
 
     _attached: tuple[Rounds, select.epoll] | None = None
