@@ -65,6 +65,14 @@ class PutTests(BeanstalkCase):
         self.assertEqual(b"RESERVED 3 4\r\nresp\r\n", client.send(b"reserve\r\n"))
         self.assertIn(b"later", self.turn(b"GETJOB FROM default"))
 
+    def test_number_of_others(self) -> None:
+        """A job of a RESP client keeps the number under which it was seen first."""
+        self.turn(b"ADDJOB default resp 0")
+        client = self.client()
+        for _ in range(2):
+            self.assertEqual(b"FOUND 1 4\r\nresp\r\n", client.send(b"peek-ready\r\n"))
+        self.assertEqual(b"RESERVED 1 4\r\nresp\r\n", client.send(b"reserve\r\n"))
+
     def test_delay(self) -> None:
         """A delayed job is ready when its delay is over, not before."""
         client = self.client()
@@ -96,6 +104,12 @@ class PutTests(BeanstalkCase):
         self.node.memory.limit = 1_000
         self.assertEqual(b"OUT_OF_MEMORY\r\n", client.put(b"y"))
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.send(b"reserve\r\n"))
+
+    def test_copies(self) -> None:
+        """As many copies are made as the settings say; with 0 as many as ADDJOB makes."""
+        for setting, copies in ((0, -1), (1, 1), (2, 2)):
+            self.settings.beanstalk_replicate = setting
+            self.assertEqual(copies, self.tubes.replicate())
 
     def test_too_few_nodes(self) -> None:
         """More copies than there are nodes is an error of the server, for every put."""
