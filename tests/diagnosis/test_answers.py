@@ -11,7 +11,7 @@ from disque_tx.diagnosis.facts import FailureFacts
 
 
 def _first_word(name: str) -> str:
-    return name.split()[0]
+    return name.partition(" ")[0]
 
 
 class FailureTests(SynchronousTestCase):
