@@ -164,6 +164,29 @@ class RestartTests(BeanstalkCase):
         self.assertEqual(b"buried", self.stat(b"state", b"stats-job 1"))
         self.assertEqual(b"3", self.stat(b"pri", b"stats-job 1"))
 
+    def test_largest_numbers(self) -> None:
+        """The largest numbers that a note may have are those that come back."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        largest = b"9" * 18
+        counts = [b"9" * 17 + b"%d" % number for number in range(5)]
+        fields = (b"1", largest, b"4294967295", b"2", b"0", b"0", *counts)
+        with self.runtime.turn():
+            self.node.state.notes.load(job, OWNER, b" ".join(fields))
+        names = (b"pri", b"reserves", b"timeouts", b"releases", b"buries", b"kicks")
+        found = [self.stat(name, b"stats-job " + largest) for name in names]
+        self.assertEqual([fields[2], *counts], found)
+
+    def test_second_restart(self) -> None:
+        """A note that was read is written the same again, so that no restart loses anything."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        for state in (0, 1, 2, 3):
+            data = b"1 7 10 %d 3 4 5 6 7 8 9" % state
+            with self.runtime.turn():
+                self.node.state.notes.load(job, OWNER, data)
+            self.assertEqual(data, self.node.state.notes.by_job[job.id].data())
+
     def test_replaced_note(self) -> None:
         """A tube whose only job had two notes has one job, and is forgotten with it."""
         self.before.send(b"use a\r\n")
@@ -204,8 +227,13 @@ class RestartTests(BeanstalkCase):
             b"1 " * 10 + b"x",
             b"1 0" + b" 0" * 9,
             b"1 1 99999999999" + b" 0" * 8,
+            b"1 1 4294967296" + b" 0" * 8,
+            b"2 1" + b" 0" * 9,
+            b"1 1" + b" 0" * 8,
+            b"1 1" + b" 0" * 10,
+            b"1 1" + b" 0" * 8 + b" " + b"9" * 19,
         ):
             with self.runtime.turn():
                 self.node.state.notes.load(job, OWNER, data)
-        self.assertEqual({}, self.node.state.notes.by_job)
+            self.assertEqual({}, self.node.state.notes.by_job, data)
         self.assertEqual(b"RESERVED 2 1\r\na\r\n", self.client().send(b"reserve\r\n"))
