@@ -52,6 +52,8 @@ class RestartTests(BeanstalkCase):
         self.pass_s(71)
         self.assertEqual(b"TIMED_OUT\r\n", client.received())
         self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek-buried\r\n"))
+        self.assertEqual(b"NOT_FOUND\r\n", client.send(b"peek-delayed\r\n"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-delayed"))
         self.assertEqual(b"7", self.stat(b"pri", b"stats-job 1"))
         self.assertEqual(b"1", self.stat(b"buries", b"stats-job 1"))
         self.assertEqual(b"KICKED 1\r\n", client.send(b"kick 1\r\n"))
