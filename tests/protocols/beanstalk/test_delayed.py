@@ -30,7 +30,7 @@ class DelayedTests(BeanstalkCase):
 
     def check(self) -> None:
         """The first job is the one that is due first, and of several the one delayed first."""
-        first = min(self.expected, key=lambda entry: self.expected[entry], default=None)
+        first = min(self.expected, key=self.expected.__getitem__, default=None)
         self.assertIs(first, self.delayed.first())
         self.assertEqual(len(self.expected), len(self.delayed))
 
@@ -61,7 +61,7 @@ class DelayedTests(BeanstalkCase):
                 self.assertLessEqual(len(self.delayed._heap), 2 * len(self.expected) + 64)
         while self.expected:
             self.check()
-            entry = self.delayed.first()
-            assert entry is not None
-            self.delayed.discard(entry)
-            del self.expected[entry]
+            first = self.delayed.first()
+            assert first is not None
+            self.delayed.discard(first)
+            del self.expected[first]
