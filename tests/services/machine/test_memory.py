@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import weakref
 from pathlib import Path
@@ -50,8 +51,36 @@ class CollectorTests(SynchronousTestCase):
         self.assertEqual((5_000, 5, 1_000_000_000), gc.get_threshold())
 
 
+class _Library:
+    """A C library whose ``mallopt`` gives these answers, and notes what it was asked."""
+
+    def __init__(self, *answers: int) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self._answers = list(answers)
+
+    def mallopt(self, parameter: int, value: int) -> int:
+        """Change a parameter; whether that was done."""
+        self.asked.append((parameter, value))
+        return self._answers.pop(0)
+
+
 class LargeBlocksTests(SynchronousTestCase):
     """``map_large_blocks``."""
+
+    def test_parameters(self) -> None:
+        """Blocks of 4 MiB and more are mapped, and twice as much may lie free at the end of the
+        heap; when the C library refuses one of the two, the caller knows."""
+        for answers, expected in (((1, 1), True), ((0, 1), False), ((1, 0), False)):
+            library = _Library(*answers)
+            self.patch(ctypes, "CDLL", lambda _name, found=library: found)
+            self.assertEqual(expected, map_large_blocks())
+            # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3).
+            self.assertEqual([(-1, 8 * _MIB), (-3, 4 * _MIB)], library.asked)
+
+    def test_other_library(self) -> None:
+        """A C library without these parameters is used as it is."""
+        self.patch(ctypes, "CDLL", lambda _name: object())
+        self.assertFalse(map_large_blocks())
 
     def test_given_back(self) -> None:
         """What a table has outgrown is given back, also when large blocks were freed before, and
