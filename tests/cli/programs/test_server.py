@@ -17,6 +17,7 @@ from disque_tx.config.settings import Settings
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.node.root import NodeRoot
 from disque_tx.services.processes.parent.parent import Parent
+from tests.cli.program import run
 from tests.services.rootbench import RootCase
 
 
@@ -50,6 +51,17 @@ class CommandLineTests(SynchronousTestCase):
         """After other arguments, ``--version`` is an unknown directive."""
         self.assertEqual(1, server.main(["--port", "7711", "--version"]))
         self.assertIn(">>> 'version'\nBad directive", self.err.getvalue())
+
+    def test_cannot_start(self) -> None:
+        """A node whose files cannot be used says why, and the shell sees that it failed."""
+        folder = self.mktemp()
+        Path(folder, "nodes.conf").mkdir(parents=True)
+        found = run(
+            *("disque_tx.cli.programs.server", "--port", "0", "--dir", os.path.abspath(folder)),
+            *("--cluster-config-file", "nodes.conf"),
+        )
+        self.assertEqual(1, found.returncode)
+        self.assertIn(b"Can't open the nodes file", found.stdout + found.stderr)
 
     def test_memory_test(self) -> None:
         """The test prints its result; without a size, an error shows what is needed."""

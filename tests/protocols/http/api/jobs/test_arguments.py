@@ -113,6 +113,23 @@ class EnvelopeTests(SynchronousTestCase):
             self.assertEqual("", trace_id(found), wrong)
         self.assertEqual("", trace_id(read(json.dumps(member).encode())))
 
+    def test_long_numbers(self) -> None:
+        """Of a number with more digits than anybody reads it is said that it is long: writing it
+        out would take the node's time."""
+        for number, shown in (
+            ((1 << 64) - 1, str((1 << 64) - 1)),
+            (1 << 64, "(a long number)"),
+            (-(1 << 64), "(a long number)"),
+        ):
+            self.assertIn(f"LONG1 {shown}", read(pickle.dumps(number))["opcodes"])
+
+    def test_long_texts(self) -> None:
+        """Of a long text its beginning is shown."""
+        for value in ("begin" + "x" * 10_000 + "end", b"begin" + b"x" * 10_000 + b"end"):
+            (shown,) = [one for one in read(pickle.dumps(value))["opcodes"] if "x" * 9 in one]
+            self.assertIn("'begin", shown)
+            self.assertLess(len(shown), 1_000)
+
     def test_hostile(self) -> None:
         """Whatever a body is, it is read in no time, or not at all."""
         many = pickle.dumps(list(range(10_000)))
