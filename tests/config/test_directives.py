@@ -73,7 +73,7 @@ class NumberTests(SynchronousTestCase):
             self.assertRaises(ValueError, kind.parse_set, b"%d" % (most + 1))
 
     def test_moved(self) -> None:
-        """``hz`` is moved into its range; a negative length of the slow log is no limit."""
+        """``hz`` is moved into its range; a negative length of the slow log means any."""
         kind = DIRECTIVES["hz"].kind
         self.assertIsInstance(kind, Clamped)
         found = [kind.parse([word]) for word in (b"-1", b"0", b"1", b"500", b"501")]

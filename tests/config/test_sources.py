@@ -85,8 +85,8 @@ class SourcesTests(SynchronousTestCase):
             Sources().parse([b"dns:a", b"n.example"])
 
     def test_written(self) -> None:
-        """CONFIG GET and CONFIG REWRITE give back what was set; without sources there is no line to
-        write."""
+        """CONFIG GET and CONFIG REWRITE give back what was set; without sources nothing is
+        written."""
         found = ["dns:a", "file:/a b"]
         self.assertEqual(b"dns:a file:/a b", Sources().show(found))
         self.assertEqual(b'"dns:a" "file:/a b"', Sources().line(found))

@@ -66,7 +66,7 @@ class FetcherTests(SynchronousTestCase):
         self.assertEqual([], self.clock.getDelayedCalls())
 
     def test_taken_back(self) -> None:
-        """A request that was taken back is no failure, and if there is room after all, another one
+        """A request that was taken back has not failed, and if there is room after all, another one
         follows at once."""
         said = self.said()
         self.fetcher.fetch_more()

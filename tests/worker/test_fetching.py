@@ -160,8 +160,8 @@ class SharedTests(SynchronousTestCase):
         self.failureResultOf(fetching, type(lost("GETJOB")))
 
     def test_refused(self) -> None:
-        """A node that refuses for a reason of its own is no original: it is not asked in another
-        way at once, and it goes on to make the shares."""
+        """A node that refuses for a reason of its own is not an original: nothing else is tried
+        at once, and it goes on to make the shares."""
         refusals = [Refused("GETJOB", NODE, "LEAVING", "this node is leaving the cluster")]
         self.client.broken = lambda command: refusals.pop() if refusals else None
         order = Fair(["a"])

@@ -315,7 +315,7 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(damaged[163:], (self.directory / "x.aof.cut-163").read_bytes())
 
     def test_version(self) -> None:
-        """The version is no error, by either word."""
+        """Who asks for the version gets it, by either word."""
         for word in ("--version", "-v"):
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

@@ -32,7 +32,7 @@ class HolderTests(BeanstalkCase):
         self.assertEqual(b"TOUCHED\r\n", other.send(b"touch 1\r\n"))
 
     def test_gone(self) -> None:
-        """A job that the node has forgotten is no reason to hurry its client."""
+        """A job that the node has forgotten does not hurry its client."""
         client = self.client()
         client.put(b"x", ttr_s=3)
         client.send(b"reserve\r\n")

@@ -201,7 +201,7 @@ class NodesTests(ScriptedTestCase):
             acked = {word.decode() for word in first.requests[-1][1:]}
             self.assertEqual(set(ids[:1]) if moved == b":1\r\n" else set(ids), acked)
 
-    def test_told_to_each(self) -> None:
+    def test_kept_by_each(self) -> None:
         """Each node keeps how many of its own letters were put back, and none of those whose end is
         not known: who reads it relies on the job having moved. A node that has gone is left out."""
         nodes = first, second, third = self.cluster(3)
