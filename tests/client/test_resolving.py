@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor
@@ -73,6 +74,30 @@ class OwnServerTests(TestCase):
         """A server that does not answer is given up."""
         self.server.silent.add(NAME)
         return self.check(f"dns:{NAME}", [], "no name server answers")
+
+
+class SystemServersTests(SynchronousTestCase):
+    """The name servers of this machine, which are asked for SRV records."""
+
+    def servers(self, text: str | None) -> list[Address]:
+        """Those in a configuration; ``None``: there is none."""
+        path = self.mktemp()
+        if text is not None:
+            Path(path).write_text(text)
+        self.patch(resolving, "_RESOLV_CONF", path)
+        return resolving._system_servers()
+
+    def test_configured(self) -> None:
+        """They are asked in the order of the configuration; its other lines name none."""
+        text = (
+            "# made by hand\nsearch a.example\nnameserver 10.0.0.2 x\nnameserver\n\nnameserver ::1"
+        )
+        self.assertEqual([Address("10.0.0.2", 53), Address("::1", 53)], self.servers(text))
+
+    def test_none(self) -> None:
+        """Without any, the one on this machine is asked, as the system does."""
+        for text in (None, "", "search a.example\n"):
+            self.assertEqual([Address("127.0.0.1", 53)], self.servers(text))
 
 
 class SystemTests(SynchronousTestCase):

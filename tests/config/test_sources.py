@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.config.sources import NodePlace, parse_file, parse_place, parse_source
+from disque_tx.config.sources import NodePlace, Sources, parse_file, parse_place, parse_source
 
 
 class PlaceTests(SynchronousTestCase):
@@ -67,6 +67,30 @@ class SourceTests(SynchronousTestCase):
         ):
             with self.assertRaisesRegex(ValueError, what):
                 parse_source(text)
+
+
+class SourcesTests(SynchronousTestCase):
+    """The whole directive."""
+
+    def test_several(self) -> None:
+        """Up to sixteen sources are taken, each once; an empty word takes none."""
+        words = [f"dns:n{number}.example".encode() for number in range(16)]
+        self.assertEqual([word.decode() for word in words], Sources().parse(words))
+        with self.assertRaisesRegex(ValueError, "at most 16 sources"):
+            Sources().parse([*words, b"dns:more.example"])
+        self.assertEqual(["dns:a"], Sources().parse([b"dns:a", b"", b"dns:a"]))
+        self.assertEqual([], Sources().parse([b""]))
+        self.assertRaises(ValueError, Sources().parse, [])
+        with self.assertRaisesRegex(ValueError, "begins with none of"):
+            Sources().parse([b"dns:a", b"n.example"])
+
+    def test_written(self) -> None:
+        """CONFIG GET and CONFIG REWRITE give back what was set; without sources nothing is
+        written."""
+        found = ["dns:a", "file:/a b"]
+        self.assertEqual(b"dns:a file:/a b", Sources().show(found))
+        self.assertEqual(b'"dns:a" "file:/a b"', Sources().line(found))
+        self.assertIsNone(Sources().line([]))
 
 
 class FileTests(SynchronousTestCase):

@@ -23,6 +23,7 @@ from disque_tx.services.machine.memoryfiles import MemoryFiles
 from disque_tx.services.machine.platform import Platform
 from disque_tx.services.turns.interfaces import IClock
 from tests.commands.desk import UNIX_S
+from tests.forwardclock import ForwardReactor
 from tests.services.runningnode import RunningNode, memory_control
 
 FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
@@ -99,7 +100,7 @@ class NodeCase(SynchronousTestCase):
 
     def make_reactor(self) -> MemoryReactorClock:
         """Where timers and descriptors are registered."""
-        return MemoryReactorClock()
+        return ForwardReactor()
 
     def make_control(self) -> Control:
         """The process control that commands use."""

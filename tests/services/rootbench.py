@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
 from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.node.root import NodeRoot
+from tests.forwardclock import ForwardReactor
 from tests.services.nodebench import drive
 
 
@@ -32,7 +32,7 @@ class _Threads:
             on_result(True, result)
 
 
-class RootReactor(MemoryReactorClock):
+class RootReactor(ForwardReactor):
     """An in-memory reactor without real threads."""
 
     def getThreadPool(self) -> _Threads:

@@ -26,6 +26,7 @@ from disque_tx.text.globs import glob_match
 from disque_tx.worker import Backoff, Letter, Worker
 from disque_tx.worker.running.runs import RunOutcome, Slot
 from disque_tx.worker.running.threads import Report, run_in_thread
+from tests.forwardclock import ForwardClock
 
 NODE = "127.0.0.1:7711"
 
@@ -408,7 +409,7 @@ class WorkerTestCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Start without jobs and workers."""
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.client = MemoryClient(self.clock)
         self.done: list[bytes] = []
         self.pools: list[InlinePool] = []

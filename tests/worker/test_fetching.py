@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.task import Clock
-from twisted.logger import formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.client import Refused
 from disque_tx.worker.base.errors import BadHandlers
-from disque_tx.worker.fetching import Fair, Fetcher, Order, Priority, fetch, order_of
+from disque_tx.worker.fetching import Fair, Order, Priority, fetch, order_of
 from disque_tx.worker.remote.commands import control_queue
 from disque_tx.worker.tasks.routes import RouteTable, routes_of
-from tests.logged import observe
-from tests.worker.memory import MemoryClient, lost
+from tests.forwardclock import ForwardClock
+from tests.worker.memory import NODE, MemoryClient, lost
 
 
 class HoldingClient(MemoryClient):
     """Requests for jobs of ``b`` have no reply until the test gives one."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ForwardClock) -> None:
         super().__init__(clock)
         self.held: Deferred[Any] = Deferred()
 
@@ -34,7 +31,7 @@ class FetchTests(SynchronousTestCase):
     """With priorities, each queue has a request of its own."""
 
     def setUp(self) -> None:
-        self.client = HoldingClient(Clock())
+        self.client = HoldingClient(ForwardClock())
 
     def fetching(self) -> Deferred[list[Any]]:
         """A fetch that waits for the second queue."""
@@ -60,17 +57,41 @@ class FetchTests(SynchronousTestCase):
         fetching = self.fetching()
         fetching.cancel()
         self.failureResultOf(fetching, CancelledError)
-        self.client = HoldingClient(Clock())
+        self.client = HoldingClient(ForwardClock())
         fetching = self.fetching()
         self.client.held.errback(lost("GETJOB"))
         self.failureResultOf(fetching, type(lost("GETJOB")))
+
+
+class CountTests(SynchronousTestCase):
+    """How many jobs are taken, of queues that have their own requests."""
+
+    def setUp(self) -> None:
+        self.client = MemoryClient(ForwardClock())
+        for queue in "aabb":
+            self.client.put(queue)
+
+    def fetched(self, count: int) -> list[str]:
+        """The queues of the jobs that are taken."""
+        fetching = Deferred.fromCoroutine(fetch(self.client, Priority(["a", "b"]), count))
+        return [job.job.queue for job in self.successResultOf(fetching)]
+
+    def test_enough(self) -> None:
+        """When the first queue has enough, the second one is not asked."""
+        self.assertEqual(["a", "a"], self.fetched(2))
+        self.assertEqual(1, len(self.client.times("GETJOB")))
+
+    def test_rest(self) -> None:
+        """The second queue gives what is missing, and no more: nobody could do it."""
+        self.assertEqual(["a", "a", "b"], self.fetched(3))
+        self.assertEqual(["b"], self.fetched(3))
 
 
 class SharedTests(SynchronousTestCase):
     """Fair shares are left to nodes that can make them."""
 
     def setUp(self) -> None:
-        self.client = MemoryClient(Clock())
+        self.client = MemoryClient(ForwardClock())
         self.client.knows_match = True
 
     def fetched(self, order: Order, count: int = 9) -> list[str]:
@@ -138,6 +159,19 @@ class SharedTests(SynchronousTestCase):
         fetching = Deferred.fromCoroutine(fetch(self.client, Fair(["a"]), 1))
         self.failureResultOf(fetching, type(lost("GETJOB")))
 
+    def test_refused(self) -> None:
+        """A node that refuses for a reason of its own is not an original: nothing else is tried
+        at once, and it goes on to make the shares."""
+        refusals = [Refused("GETJOB", NODE, "LEAVING", "this node is leaving the cluster")]
+        self.client.broken = lambda command: refusals.pop() if refusals else None
+        order = Fair(["a"])
+        self.put("a")
+        fetching = Deferred.fromCoroutine(fetch(self.client, order, 1))
+        error = self.failureResultOf(fetching, Refused).value
+        self.assertIn("this node is leaving", str(error))
+        self.assertEqual(1, len(self.client.times("GETJOB")))
+        self.assertEqual(("a",), order.shared())
+
 
 class RouteTests(SynchronousTestCase):
     """Which handler does the jobs of which queue."""
@@ -196,6 +230,9 @@ class WeightTests(SynchronousTestCase):
         self.assertEqual([], order_of("priority", ["a"], None).tries())
         self.assertEqual(("a", "b"), order_of("priority", ["a", "b"], {}).waits())
         self.assertRaises(BadHandlers, order_of, "priority", ["a"], {"a": 2})
+        order = order_of("fair", ["a", "b"], {"a": 2})
+        firsts = [order.waits()[0] for _ in range(6)]
+        self.assertEqual((4, 2), (firsts.count("a"), firsts.count("b")))
         error = self.assertRaises(BadHandlers, order_of, "random", ["a"], None)
         expected = "The order is 'priority', or 'fair', for which there may be weights."
         self.assertEqual(expected, str(error))
@@ -212,81 +249,3 @@ class WeightTests(SynchronousTestCase):
         order.refused()
         asked = [bool(order.shared()) for _ in range(1_000)]
         self.assertEqual([False] * 999 + [True], asked)
-
-
-class FetcherTests(SynchronousTestCase):
-    """One request at a time."""
-
-    def setUp(self) -> None:
-        self.clock = Clock()
-        self.client = MemoryClient(self.clock)
-        self.room = 1
-        self.got: list[str] = []
-        self.fetcher = Fetcher(
-            self.client, Priority(["a"]), self.clock, Random(1), lambda: self.room, self.arrived
-        )
-
-    def arrived(self, jobs: list[Any]) -> None:
-        """Jobs were delivered, which take all the room."""
-        self.got += [job.id for job in jobs]
-        self.room = 0
-
-    def test_no_room_any_more(self) -> None:
-        """A worker whose last slot was taken meanwhile asks for nothing; it asks again when there
-        is room."""
-        job_id = self.client.put("a")
-        self.fetcher.fetch_more()
-        self.room = 0
-        self.clock.advance(0)
-        self.assertEqual([], self.client.calls)
-        self.room = 1
-        self.fetcher.fetch_more()
-        self.fetcher.fetch_more()
-        self.clock.advance(0)
-        self.assertEqual(([job_id], 1), (self.got, len(self.client.times("GETJOB"))))
-
-    def test_outages(self) -> None:
-        """An operator reads once that no jobs can be fetched, and once that they can be again, of
-        each outage; and each begins with short pauses."""
-        said: list[str] = []
-        observe(self, lambda event: said.append(formatEvent(event)))
-        pauses: list[list[float]] = []
-        for _ in range(2):
-            self.room = 1
-            self.client.broken = lost
-            before = len(self.client.times("GETJOB"))
-            self.fetcher.fetch_more()
-            self.clock.pump([0.05] * 400)
-            times = self.client.times("GETJOB")[before:]
-            pauses.append([b - a for a, b in pairwise(times)])
-            self.client.broken = lambda command: None
-            self.client.put("a")
-            self.clock.pump([0.05] * 2000)
-        begun = "No jobs can be fetched; retrying: "
-        expected = [begun, "Jobs can be fetched again"] * 2
-        self.assertEqual(expected, [one[: len(begun)] for one in said])
-        self.assertEqual(2, len(self.got))
-        for found in pauses:
-            self.assertGreater(found[-1], 2 * found[0])
-        self.assertLess(pauses[1][0], pauses[0][-1])
-
-    def test_stopped(self) -> None:
-        """A request that has not left yet does not leave any more; one that waits is taken back,
-        and the next one can be made."""
-        self.fetcher.fetch_more()
-        self.fetcher.stop()
-        self.clock.advance(1)
-        self.assertEqual([], self.client.calls)
-        self.fetcher.fetch_more()
-        self.clock.advance(0)
-        self.assertEqual(1, len(self.client.waiting))
-        self.room = 0
-        self.fetcher.stop()
-        self.assertEqual(0, len(self.client.waiting))
-        self.client.put("a")
-        self.clock.advance(1)
-        self.assertEqual([], self.got)
-        self.room = 1
-        self.fetcher.fetch_more()
-        self.clock.advance(0)
-        self.assertEqual(1, len(self.got))

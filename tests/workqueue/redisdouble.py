@@ -8,10 +8,11 @@ from typing import Any
 
 import hiredis
 from twisted.internet.error import ConnectionAborted, ConnectionDone
-from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from disque_tx.workqueue.redis import Redis
+from tests.forwardclock import ForwardReactor
 
 #: In place of a reply: the server says nothing.
 SILENCE = object()
@@ -51,7 +52,7 @@ class RedisDouble:
     ``transports``: of all connections."""
 
     def __init__(self, answer: Callable[[list[Any]], Any] = lambda words: b"OK") -> None:
-        self.reactor: Any = MemoryReactorClock()
+        self.reactor: Any = ForwardReactor()
         self.answer = answer
         self.requests: list[tuple[int, list[bytes]]] = []
         self.transports: list[_Transport] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.workqueue import CleaningService, RedisLost
+from tests.forwardclock import ForwardClock
 
 
 class Queue:
@@ -33,7 +33,7 @@ class CleaningServiceTests(SynchronousTestCase):
     """The times at which queues are cleaned."""
 
     def setUp(self) -> None:
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.queue = Queue()
         self.other = Queue()
         self.service = CleaningService([self.queue, self.other], 10, 35, clock=self.clock)

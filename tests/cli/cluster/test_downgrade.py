@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
-from tests.cli.livenode import VerbCase
+from disque_tx.client.blocking import Disque
+from tests.cli.livenode import LiveNode, VerbCase
 from tests.client.scripted import NODE_IDS, ScriptedNode, array, bulk
 
 
@@ -79,6 +81,31 @@ class DowngradeTests(VerbCase):
         self.assertEqual((2, ""), (status, output))
         self.assertIn("--yes", errors)
         self.assertEqual(1, len(self.client.policy_list()))
+
+    def test_one_kind(self) -> None:
+        """Policies without schedules are deleted, and schedules without policies; where there are
+        neither, none is said to have been deleted."""
+        for policies, schedules in ((1, 0), (0, 1), (0, 0)):
+            for number in range(policies):
+                self.call("QPOLICY", "SET", f"p{number}", "ttl", 5)
+            for number in range(schedules):
+                self.disque("schedule", "set", f"s{number}", "@daily", "q", "b")
+            deleted = f"Deleted: policies of {policies} patterns, {schedules} schedules.\n"
+            self.assertEqual((0, ["nothing"], deleted), self.said("--do", "--yes"))
+
+    def test_deleted_once(self) -> None:
+        """One node deletes for all of the cluster, which learn it from that one: what it had is
+        what was deleted."""
+        other = LiveNode(name=b"d" * 40)
+        self.addCleanup(other.stop)
+        self.lose(2, 1)
+        with closing(Disque(other.address)) as client:
+            client.policy_set("kept", {"ttl": "5"})
+            words = ("cluster", "downgrade", self.node.address, other.address, "--do", "--yes")
+            _status, _output, errors = self.disque(*words)
+            left = len(self.client.policy_list()), len(client.policy_list())
+        said = "Deleted: policies of {} patterns, {} schedules.\n".format
+        self.assertIn((errors, left), ((said(2, 1), (0, 1)), (said(1, 0), (2, 0))))
 
     def test_deleted_beside_originals(self) -> None:
         """Originals that are in the cluster already do not keep policies from being deleted at the

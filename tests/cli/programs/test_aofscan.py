@@ -84,6 +84,16 @@ class ScanTests(SynchronousTestCase):
         expected = f"0x{33:16x}: Expected to read 1099511627778 bytes, got 1 bytes"
         self.assertEqual(expected, report.problem)
 
+    def test_wrong_prefix(self) -> None:
+        """What stands in place of a record's beginning is shown as it is, or as a number where a
+        terminal would not show it."""
+        for byte, shown in (
+            (b"A", "A"), (b" ", " "), (b"~", "~"), (b"\n", "\n"),
+            (b"\x7f", "\\x7f"), (b"\x1f", "\\x1f"), (b"\xe9", "\\xe9"),
+        ):  # fmt: skip
+            expected = f"0x{0:16x}: Expected prefix '{shown}', got: '*'"
+            self.assertEqual(expected, check(byte + b"1\r\n").problem)
+
     def test_good_job(self) -> None:
         """Queue, body and nodes of any size are valid when the lengths agree."""
         for good in (job(), job(b"", b"", 0), job(b"q" * 300, b"b" * 70000, 7)):

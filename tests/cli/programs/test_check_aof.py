@@ -314,15 +314,20 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(NODE0[:163], self.file.read_bytes())
         self.assertEqual(damaged[163:], (self.directory / "x.aof.cut-163").read_bytes())
 
+    def test_version(self) -> None:
+        """Who asks for the version gets it, by either word."""
+        for word in ("--version", "-v"):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                self.assertEqual(0, check_aof.main([word]))
+            self.assertTrue(printed.getvalue().startswith("disque-check-aof "))
+
     def test_usage(self) -> None:
         """Wrong arguments, a missing file and a directory are errors with a message."""
         cases = {
             (): _USAGE,
             ("--fix",): _USAGE,
-            (
-                "--force",
-                "x.aof",
-            ): _USAGE,
+            ("--force", "x.aof"): _USAGE,
             ("--foo", "x.aof"): "Invalid argument: --foo",
             ("missing",): "Cannot open file: missing",
             ("/",): "Cannot open file: /",
@@ -332,33 +337,3 @@ class CheckAofTests(SynchronousTestCase):
             with contextlib.redirect_stdout(printed):
                 self.assertEqual(1, check_aof.main(list(argv)))
             self.assertEqual(expected + "\n", printed.getvalue())
-
-
-class Terminal(io.StringIO):
-    """A text stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        """It claims to be a terminal."""
-        return True
-
-
-class ProgressBarTests(SynchronousTestCase):
-    """The progress bar on the error output."""
-
-    def draw(self, terminal: bool) -> str:
-        """The output after half of a file."""
-        device = Terminal() if terminal else io.StringIO()
-        with contextlib.redirect_stderr(device):
-            bar = check_aof.ProgressBar(200)
-            bar.show(100)
-            bar.clear()
-        return device.getvalue()
-
-    def test_on_a_terminal(self) -> None:
-        """A user sees how much is done, and the bar is removed at the end."""
-        shown = self.draw(terminal=True)
-        self.assertEqual("\r[" + "#" * 20 + "-" * 20 + "]  50 %\r\x1b[K", shown)
-
-    def test_without_a_terminal(self) -> None:
-        """Without a terminal, for example in a log, there is no bar."""
-        self.assertEqual("", self.draw(terminal=False))

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -14,10 +15,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx import __version__
 from disque_tx.cli.programs import server
 from disque_tx.config.settings import Settings
+from disque_tx.errors import ConfigError
 from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.net import reactor as net
 from disque_tx.services.node.root import NodeRoot
 from disque_tx.services.processes.parent.parent import Parent
 from tests.services.rootbench import RootCase
+from twisted import logger
+
+
+class _Beginner:
+    """Begins no log: the tests have one."""
+
+    def beginLoggingTo(self, observers: list[Any], **options: Any) -> None:
+        """Part of Twisted's interface."""
 
 
 class CommandLineTests(SynchronousTestCase):
@@ -235,6 +246,25 @@ class ProcessesTests(RootCase):
         status = server._serve(self.make_settings(dir="/no/such"), defaults=False)
         self.assertEqual(1, status)
         self.assertTrue(out.getvalue().startswith("Can't chdir to '/no/such': "), out.getvalue())
+
+    def test_cannot_start(self) -> None:
+        """A node that cannot start says why, in its log and to whoever started it, and the shell
+        sees that it failed."""
+        self.patch(net, "install", lambda: None)
+        self.patch(logger, "globalLogBeginner", _Beginner())
+        log = DaemonLog("notice", str(self.folder / "log"))
+        for error in (ConfigError("no port"), OSError(28, "no port")):
+            said: list[str] = []
+
+            def fail(*_: Any, error: Exception = error) -> Any:
+                raise error
+
+            daemon: Any = SimpleNamespace(root=SimpleNamespace(privilegedStartService=fail))
+            makers: list[Any] = [fail, lambda _reactor, daemon=daemon: daemon]
+            for make in makers:
+                self.assertEqual(1, server._work(make, self.settings, log, said.append))
+            self.assertEqual([str(error)] * 2, said)
+            self.assertIn("no port", self.logged())
 
     def test_passed_on(self) -> None:
         """The parent of several processes passes on to them what it is asked for by a signal:

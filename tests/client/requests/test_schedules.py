@@ -49,10 +49,20 @@ class WordsTests(SynchronousTestCase):
             self.assertEqual(words, request.words)
 
     def test_not_repeated(self) -> None:
-        """A job that was perhaps added by hand is not added a second time."""
-        self.assertFalse(schedules.schedule_run("s").repeatable)
-        self.assertFalse(schedules.schedule_skip("s").repeatable)  # it would leave out one more
-        self.assertTrue(schedules.schedule_list().repeatable)
+        """A job that was perhaps added by hand is not added a second time, and nothing is changed
+        twice: only questions may be."""
+        for request, repeatable in (
+            (schedules.schedule_set("s", "@daily", "q", "b"), False),
+            (schedules.schedule_list(), True),
+            (schedules.schedule_get("s"), True),
+            (schedules.schedule_del("s"), False),
+            (schedules.schedule_repair(), False),
+            (schedules.schedule_pause("s"), False),
+            (schedules.schedule_resume("s"), False),
+            (schedules.schedule_skip("s"), False),  # it would leave out one more
+            (schedules.schedule_run("s"), False),
+        ):
+            self.assertEqual((repeatable, 0.0), (request.repeatable, request.wait_s))
 
 
 class ReplyTests(SynchronousTestCase):
@@ -73,7 +83,10 @@ class ReplyTests(SynchronousTestCase):
             self.assertEqual(expected, schedules.schedule_get("s").parse(reply))
             self.assertEqual([expected], schedules.schedule_list().parse([reply]))
         self.assertIs(True, schedules.schedule_del("s").parse(1))
+        self.assertIs(False, schedules.schedule_del("s").parse(0))
         self.assertEqual("D-x", schedules.schedule_run("s").parse(b"D-x"))
+        skipped = schedules.schedule_skip("s").parse(86_400)
+        self.assertEqual(datetime(1970, 1, 2, tzinfo=UTC), skipped)
 
     def test_malformed(self) -> None:
         """A reply that is none of SCHEDULE's is an error, not half a schedule."""

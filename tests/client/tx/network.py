@@ -15,12 +15,12 @@ from twisted.internet.error import (
     ConnectionRefusedError,
     TimeoutError,
 )
-from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.tx.client import DisqueClient
 from tests.client.scripted import HANG_UP, NO_ANSWER, NODE_IDS, array, bulk
+from tests.forwardclock import ForwardClock
 
 _T = TypeVar("_T")
 
@@ -196,7 +196,7 @@ class _Connector:
             self._timer.cancel()
 
 
-class Network(Clock):
+class Network(ForwardClock):
     """A reactor whose connections lead to nodes in memory. ``swallowing``: ports on which packets
     are lost, so that attempts to connect are neither accepted nor refused."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from math import inf
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.tx.idle import IdleTimeout
+from tests.forwardclock import ForwardClock
 
 
 class IdleTimeoutTests(SynchronousTestCase):
     """A timeout that is checked at least once a second."""
 
     def setUp(self) -> None:
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.allowed_s: float | None = 3.0
         self.expired: list[float] = []
         self.timeout = IdleTimeout(self.clock, 1.0, lambda: self.allowed_s, self.expired.append)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.tx.calls import COPYING, QUICK, WAITING
 from disque_tx.client.tx.pool import ConnectionPool, WaitQueue
+from tests.forwardclock import ForwardClock
 
 
 class _Connection:
@@ -135,7 +135,7 @@ class WaitQueueTests(SynchronousTestCase):
     """More calls that wait for jobs than connections."""
 
     def setUp(self) -> None:
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.expired: list[Any] = []
         self.queue = WaitQueue(1, self.clock, self.expired.append)
         connection: Any = _Connection(WAITING)

@@ -109,6 +109,16 @@ class ReplyTests(SynchronousTestCase):
         for data in (b"\r\n", b"*1\r\n" * 50, b"*99999999\r\n", b"+\xff\r\n", b"+" + b"a" * 20_000):
             self.assertEqual(1, len(parsed(PlainProtocol, data).errors), data[:20])
 
+    def test_header_limits(self) -> None:
+        """The parser in Python takes the largest body and the longest array that are allowed, one
+        within the other as deep as is allowed, and nothing above."""
+        body, array = protocols.REPLY_BYTES_MAX, protocols._ELEMENTS_MAX
+        deepest = b"*1\r\n" * protocols._DEPTH_MAX
+        for allowed in (b"$%d\r\n" % body, b"*%d\r\n" % array, deepest + b"$1\r\n"):
+            self.assertEqual([], parsed(PlainProtocol, allowed).errors, allowed)
+        for refused in (b"$%d\r\n" % (body + 1), b"*%d\r\n" % (array + 1), deepest + b"*1\r\n"):
+            self.assertEqual(1, len(parsed(PlainProtocol, refused).errors), refused)
+
     def test_size_limit(self) -> None:
         """A reply above the size limit is an error; many small ones are not."""
         self.patch(protocols, "REPLY_BYTES_MAX", 100)

@@ -65,6 +65,14 @@ class PutTests(BeanstalkCase):
         self.assertEqual(b"RESERVED 3 4\r\nresp\r\n", client.send(b"reserve\r\n"))
         self.assertIn(b"later", self.turn(b"GETJOB FROM default"))
 
+    def test_number_of_others(self) -> None:
+        """A job of a RESP client keeps the number under which it was seen first."""
+        self.turn(b"ADDJOB default resp 0")
+        client = self.client()
+        for _ in range(2):
+            self.assertEqual(b"FOUND 1 4\r\nresp\r\n", client.send(b"peek-ready\r\n"))
+        self.assertEqual(b"RESERVED 1 4\r\nresp\r\n", client.send(b"reserve\r\n"))
+
     def test_delay(self) -> None:
         """A delayed job is ready when its delay is over, not before."""
         client = self.client()
@@ -96,6 +104,12 @@ class PutTests(BeanstalkCase):
         self.node.memory.limit = 1_000
         self.assertEqual(b"OUT_OF_MEMORY\r\n", client.put(b"y"))
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.send(b"reserve\r\n"))
+
+    def test_copies(self) -> None:
+        """As many copies are made as the settings say; with 0 as many as ADDJOB makes."""
+        for setting, copies in ((0, -1), (1, 1), (2, 2)):
+            self.settings.beanstalk_replicate = setting
+            self.assertEqual(copies, self.tubes.replicate())
 
     def test_too_few_nodes(self) -> None:
         """More copies than there are nodes is an error of the server, for every put."""
@@ -296,6 +310,21 @@ class AdmissionTests(BeanstalkCase):
         client = self.client()
         client.send(b"reserve\r\n")
         client.send(b"x" * 2_000_000)
+        self.assertTrue(client.transport.disconnected)
+
+    def test_much(self) -> None:
+        """A client that waits may send a job of any allowed size meanwhile, which is put when the
+        wait is over, but not many of them."""
+        self.settings.beanstalk_max_job_size = 3_000_000
+        client, other = self.client(), self.client()
+        client.send(b"reserve\r\n")
+        self.assertEqual(b"", client.put(b"x" * 3_000_000))
+        other.put(b"y")
+        self.assertEqual(b"RESERVED 1 1\r\ny\r\nINSERTED 2\r\n", client.received())
+        client.send(b"delete 1\r\ndelete 2\r\nreserve\r\n")
+        client.put(b"x" * 3_000_000)
+        self.assertFalse(client.transport.disconnected)
+        client.put(b"x" * 1_500_000)
         self.assertTrue(client.transport.disconnected)
 
     def test_fast_acceptor(self) -> None:

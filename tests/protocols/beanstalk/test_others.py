@@ -216,40 +216,6 @@ class TubeTests(BeanstalkCase):
         self.client().send(b"delete 1\r\n")
         self.assertEqual([b"default"], list(self.tubes.by_name))
 
-    def test_pause(self) -> None:
-        """A paused tube delivers nothing for a while, neither to clients that wait, nor by RESP."""
-        client = self.client()
-        self.assertEqual(b"PAUSED\r\n", client.send(b"pause-tube default 5\r\n"))
-        client.put(b"x")
-        self.assertEqual(b"", client.send(b"reserve\r\n"))
-        self.assertEqual(b"*-1\r\n", self.turn(b"GETJOB NOHANG FROM default"))
-        self.assertEqual(b"5", self.stat(b"pause", b"stats-tube default"))
-        self.pass_s(4.5)
-        self.assertEqual(b"", client.received())
-        self.pass_s(1)
-        self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
-        self.assertEqual(b"0", self.stat(b"pause", b"stats-tube default"))
-
-    def test_pause_shown(self) -> None:
-        """MONITOR shows a pause, and its end, as the command that would do the same."""
-        monitor, seen = self.connect()
-        monitor.dataReceived(b"MONITOR\r\n")
-        client = self.client()
-        client.put(b"x")
-        client.send(b"pause-tube default 50\r\npause-tube default 0\r\n")
-        words = [line.split(b"] ")[1] for line in seen.value().split(b"\r\n") if b"PAUSE" in line]
-        self.assertEqual([b'"PAUSE" "default" "out"', b'"PAUSE" "default" "none"'], words)
-
-    def test_pause_ended(self) -> None:
-        """A pause of no time ends the one in force."""
-        client = self.client()
-        client.put(b"x")
-        client.send(b"pause-tube default 50\r\npause-tube default 60\r\n")
-        self.assertEqual(b"PAUSED\r\n", client.send(b"pause-tube default 0\r\n")[-8:])
-        self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.send(b"reserve\r\n"))
-        self.assertEqual(b"NOT_FOUND\r\n", client.send(b"pause-tube none 1\r\n"))
-        self.assertEqual(b"BAD_FORMAT\r\n", client.send(b"pause-tube default\r\n"))
-
     def test_unknown(self) -> None:
         """What is no request is refused, and the connection goes on."""
         client = self.client()

@@ -48,8 +48,12 @@ class RestartTests(BeanstalkCase):
         self.before.put(b"a")
         self.before.send(b"reserve\r\nbury 1 7\r\n")
         client = self.restart()
-        self.assertEqual(b"TIMED_OUT\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+        self.assertEqual(b"", client.send(b"reserve-with-timeout 70\r\n"))
+        self.pass_s(71)
+        self.assertEqual(b"TIMED_OUT\r\n", client.received())
         self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek-buried\r\n"))
+        self.assertEqual(b"NOT_FOUND\r\n", client.send(b"peek-delayed\r\n"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-delayed"))
         self.assertEqual(b"7", self.stat(b"pri", b"stats-job 1"))
         self.assertEqual(b"1", self.stat(b"buries", b"stats-job 1"))
         self.assertEqual(b"KICKED 1\r\n", client.send(b"kick 1\r\n"))
@@ -129,6 +133,26 @@ class RestartTests(BeanstalkCase):
         self.pass_s(5.5)
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
 
+    def test_seen_resp_jobs(self) -> None:
+        """A job of a RESP client keeps the number under which a client has seen it."""
+        self.turn(b"ADDJOB default x 0 RETRY 5")
+        self.assertEqual(b"FOUND 1 1\r\nx\r\n", self.before.send(b"peek-ready\r\n"))
+        self.before.put(b"y")
+        client = self.restart()
+        self.assertEqual(b"RESERVED 2 1\r\ny\r\n", client.send(b"reserve\r\n"))
+        self.assertEqual(b"", client.send(b"reserve\r\n"))
+        self.pass_s(5.5)
+        self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
+
+    def test_delayed_in_order(self) -> None:
+        """Of delayed jobs the one that is due first is the first one, whatever came first."""
+        for body, delay_s in ((b"a", 90), (b"b", 50), (b"c", 70)):
+            self.before.put(body, delay_s=delay_s)
+        client = self.restart()
+        for number, body in ((2, b"b"), (3, b"c"), (1, b"a")):
+            expected = b"FOUND %d 1\r\n%s\r\nDELETED\r\n" % (number, body)
+            self.assertEqual(expected, client.send(b"peek-delayed\r\ndelete %d\r\n" % number))
+
     def test_later_note(self) -> None:
         """A note that changed while the job was in its queue counts, and the number stays one."""
         self.before.put(b"a")
@@ -142,6 +166,59 @@ class RestartTests(BeanstalkCase):
         self.assertEqual(b"buried", self.stat(b"state", b"stats-job 1"))
         self.assertEqual(b"3", self.stat(b"pri", b"stats-job 1"))
 
+    def test_largest_numbers(self) -> None:
+        """The largest numbers that a note may have are those that come back."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        largest = b"9" * 18
+        counts = [b"9" * 17 + b"%d" % number for number in range(5)]
+        fields = (b"1", largest, b"4294967295", b"2", b"0", b"0", *counts)
+        with self.runtime.turn():
+            self.node.state.notes.load(job, OWNER, b" ".join(fields))
+        names = (b"pri", b"reserves", b"timeouts", b"releases", b"buries", b"kicks")
+        found = [self.stat(name, b"stats-job " + largest) for name in names]
+        self.assertEqual([fields[2], *counts], found)
+
+    def test_second_restart(self) -> None:
+        """A note that was read is written the same again, so that no restart loses anything."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        for state in (0, 1, 2, 3):
+            data = b"1 7 10 %d 3 4 5 6 7 8 9" % state
+            with self.runtime.turn():
+                self.node.state.notes.load(job, OWNER, data)
+            self.assertEqual(data, self.node.state.notes.by_job[job.id].data())
+
+    def test_replaced_note(self) -> None:
+        """A tube whose only job had two notes has one job, and is forgotten with it."""
+        self.before.send(b"use a\r\n")
+        self.before.put(b"x")
+        self.before.send(b"use default\r\n")
+        (job,) = self.node.jobs.table.values()
+        text = self.node.state.notes.by_job[job.id].data()
+        with self.runtime.turn():
+            self.node.state.notes.load(job, OWNER, text)
+        self.before.send(b"delete 1\r\n")
+        self.assertEqual([b"default"], list(self.tubes.by_name))
+
+    def test_end_of_delay(self) -> None:
+        """A job whose delay ended while the node was down is ready at once, even if it ends this
+        very moment; one with a millisecond left is ready then."""
+        client = self.before
+        for left_ms, at_once in ((-1, True), (0, True), (1, False)):
+            client.put(b"x")
+            (job,) = self.node.jobs.table.values()
+            words = self.node.state.notes.by_job[job.id].data().split(b" ")
+            words[5] = b"%d" % (self.direct.wall_ms() + left_ms)
+            with self.runtime.turn():
+                self.node.state.notes.load(job, OWNER, b" ".join(words))
+            self.assertEqual(
+                at_once, client.send(b"reserve-with-timeout 0\r\n").startswith(b"RESERVED")
+            )
+            self.pass_s(0.1)
+            client.send(b"reserve-with-timeout 0\r\ndelete " + words[1] + b"\r\n")
+            self.assertEqual(0, len(self.node.jobs))
+
     def test_damaged(self) -> None:
         """A note that cannot be read leaves an ordinary job."""
         self.before.put(b"a")
@@ -152,8 +229,13 @@ class RestartTests(BeanstalkCase):
             b"1 " * 10 + b"x",
             b"1 0" + b" 0" * 9,
             b"1 1 99999999999" + b" 0" * 8,
+            b"1 1 4294967296" + b" 0" * 8,
+            b"2 1" + b" 0" * 9,
+            b"1 1" + b" 0" * 8,
+            b"1 1" + b" 0" * 10,
+            b"1 1" + b" 0" * 8 + b" " + b"9" * 19,
         ):
             with self.runtime.turn():
                 self.node.state.notes.load(job, OWNER, data)
-        self.assertEqual({}, self.node.state.notes.by_job)
+            self.assertEqual({}, self.node.state.notes.by_job, data)
         self.assertEqual(b"RESERVED 2 1\r\na\r\n", self.client().send(b"reserve\r\n"))

@@ -162,13 +162,13 @@ class ClusterLogTests(NodeCase):
 
     def test_other_cluster(self) -> None:
         """A node of another cluster is named once a minute, with its address and the reason."""
-        for seconds in (0, 59, 60):
-            self.node.begin(1_000 + seconds * 1_000, self.node.wall_us)
+        for seconds in (0, 59.999, 60):
+            self.node.begin(1_000 + int(seconds * 1_000), self.node.wall_us)
             self.membership.cluster_name.refuse(b"e" * 40, b"10.0.0.9")
             self.lines.clear()
             self.cluster_log.update()
             start = f"Cluster bus, node {'e' * 40} at 10.0.0.9: refused, because it has another"
-            expected = [] if seconds == 59 else [start]
+            expected = [] if seconds == 59.999 else [start]
             self.assertEqual(expected, [line[: len(start)] for line in self.lines])
 
 

@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+import socket
+
+from twisted.internet.interfaces import IProtocolFactory
+from twisted.internet.protocol import Factory
+
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
-from disque_tx.services.bus.endpoints import bus_port, is_loopback, listen_bus
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.services.bus.endpoints import BusConnector, bus_port, is_loopback, listen_bus
 from tests.acceptance.daemon import free_port
+from tests.services.bus.bench import OTHER, BusCase
 from tests.services.nodebench import NodeCase
+
+
+class SourceTests(BusCase):
+    """From where a node connects to others."""
+
+    def test_source(self) -> None:
+        """A connection comes from the first address that the node listens on, for it is the one
+        that others know it by; from any if it listens on all, or on another kind of address."""
+        for bind, expected in (
+            (["127.0.0.2", "127.0.0.3"], "127.0.0.2"),
+            ([], "127.0.0.1"),
+            (["::1"], "127.0.0.1"),
+            (["localhost"], "127.0.0.1"),
+        ):
+            connector = BusConnector(self.runtime, bind, self.platform(self.look_up))
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                entry = NodeEntry(OTHER, b"127.0.0.1", 7712, 0, 0)
+                entry.bus_port = server.getsockname()[1]
+                connector.connect(entry, Factory(), self)
+                other, (host, _port) = server.accept()
+            self.settle()
+            other.close()
+            self.assertEqual(expected, host, bind)
+
+    def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
+        """Close the connection."""
+        sock.close()
+        return True
 
 
 class AddressTests(NodeCase):

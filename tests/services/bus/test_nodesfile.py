@@ -195,6 +195,51 @@ class NodesFileTests(SynchronousTestCase):
             self.file.save(rows(1), UNIX_MS, False)
         self.assertEqual(b"", self.path.read_bytes())
 
+    def test_inherited_by_nobody(self) -> None:
+        """Programs that a node starts keep no lock of its file after it has ended, neither of the
+        first file nor of one that replaced it."""
+        self.file.lock()
+        self.assertEqual([False], self.inherited())
+        self.path.unlink()
+        self.file.save(rows(1), UNIX_MS, False)
+        self.assertEqual([False], self.inherited())
+
+    def inherited(self) -> list[bool]:
+        """Of each descriptor of the file, whether new programs inherit it."""
+        found = [int(link.name) for link in Path("/proc/self/fd").iterdir() if self.is_of(link)]
+        return [os.get_inheritable(fd) for fd in found]
+
+    def is_of(self, link: Path) -> bool:
+        """Whether this open file is the one of the path; one that is closed meanwhile is not."""
+        return os.path.exists(link) and os.path.samefile(link, self.path)
+
+    def test_abandoned_unlocked(self) -> None:
+        """A node that fails before it has locked its file removes nothing: it may be another's."""
+        self.path.touch()
+        self.file.abandon()
+        self.assertTrue(self.path.exists())
+
+    def test_closed_input(self) -> None:
+        """A node whose standard input is closed locks its file as the first descriptor of the
+        process, and that lock is kept and given back like any other."""
+        before = os.dup(0)
+        self.addCleanup(os.close, before)
+        self.addCleanup(os.dup2, before, 0)
+        os.close(0)
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        self.file.lock()
+        self.path.unlink()
+        self.file.save(rows(1), UNIX_MS, False)
+        self.assertRaisesRegex(ConfigError, "in use by another node", other.lock)
+        self.file.close()
+        other.lock()
+        other.close()
+        self.path.unlink()
+        self.file.lock()
+        self.file.abandon()
+        self.assertFalse(self.path.exists())
+
     def test_close_twice(self) -> None:
         """Closing is safe in every error path."""
         self.file.lock()

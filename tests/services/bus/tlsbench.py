@@ -8,11 +8,12 @@ from typing import Any
 from twisted.internet import tcp
 from twisted.internet.testing import MemoryReactorClock
 
+from tests.forwardclock import ForwardReactor
 from tests.services.bus.bench import BusCase
 from tests.services.net.certificates import Authority
 
 
-class AdoptingReactor(MemoryReactorClock):
+class AdoptingReactor(ForwardReactor):
     """A reactor in memory that accepts real sockets."""
 
     def adoptStreamConnection(self, fileDescriptor: int, addressFamily: int, factory: Any) -> Any:

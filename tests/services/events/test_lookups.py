@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import CommandError
@@ -15,6 +14,7 @@ from disque_tx.services.events import lookups as module
 from disque_tx.services.events.convert import convert
 from disque_tx.services.events.lookups import IDLE_S, OPEN_MAX, Lookups
 from disque_tx.wire.events.records import HEADER, MAGIC, EventRecorder
+from tests.forwardclock import ForwardClock
 from tests.services.events.test_lookup import MINE, NODE, OTHER, job
 
 
@@ -24,7 +24,7 @@ class PartsTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.mktemp())
         self.folder.mkdir()
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.lookups = Lookups(lambda: [str(self.folder)], self.clock)
         self.addCleanup(self.lookups.close_all)
         self.recorder = EventRecorder()

@@ -188,6 +188,9 @@ class LeftoverTests(SynchronousTestCase):
         first = ["process-1/events", "events", "process-5/events"]
         self.assertEqual(first, looked_into(1, 2))
         self.assertEqual(["process-2/events"], looked_into(2, 1))
+        self.assertEqual(["process-1/events"], looked_into(1, 0, 2))
+        everything = ["process-1/events", "events", "process-2/events", "process-5/events"]
+        self.assertEqual(everything, looked_into(1))
 
     def test_nothing(self) -> None:
         """A new daemon has none."""

@@ -9,13 +9,14 @@ from zope.interface import implementer
 
 from disque_tx.services.turns.interfaces import IRoundsReactor
 from disque_tx.services.turns.rounds import Rounds
+from tests.forwardclock import ForwardReactor
 from tests.services.net import test_transport
 from tests.services.nodebench import NodeCase
 from tests.services.turns import test_pump, test_runtime
 
 
 @implementer(IRoundsReactor)
-class RoundsReactor(MemoryReactorClock):
+class RoundsReactor(ForwardReactor):
     """Runs the rounds of a node whenever time advances, until nothing is ready."""
 
     _attached: tuple[Rounds, select.epoll] | None = None
@@ -107,6 +108,33 @@ class WaitTests(Driven):
         self.assertEqual([5.0, 2.0, -1.0], self.waits(-1, 7_000, 5_000))
         self.assertEqual([5.0, 2.0, 3.0], self.waits(10_000, 7_000, 5_000))
         self.assertEqual([2.0], self.waits(2_000, 5_000))
+
+
+class PollerTests(Driven):
+    """The reactor's own poller among the sockets of a node."""
+
+    def served(self, *events: tuple[int, int]) -> tuple[bool, list[tuple[int, int]]]:
+        """Run one round with these events: whether the reactor gets control for its poller, which
+        has the descriptor 1, and what was served."""
+        found: list[tuple[int, int]] = []
+
+        def poll(_wait_s: float, _events: int) -> list[tuple[int, int]]:
+            rounds.interrupted = True
+            return list(events)
+
+        rounds = self.runtime.rounds
+        rounds.reactor_fd = 1
+        rounds.open(poll, lambda fd, event: found.append((fd, event)))
+        return rounds.run(0), found
+
+    def test_who_is_ready(self) -> None:
+        """The reactor gets control when its own poller is ready, alone or among others, and not for
+        a socket: what that socket has is served instead, whatever kind of event it is."""
+        readable = select.EPOLLIN
+        self.assertEqual((True, []), self.served((1, readable)))
+        self.assertEqual((False, [(9, readable)]), self.served((9, readable)))
+        self.assertEqual((True, [(9, readable)]), self.served((9, readable), (1, readable)))
+        self.assertEqual((False, []), self.served())
 
 
 class FaultTests(Driven, test_runtime.FaultTests):

@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager, closing
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
+from disque_tx.core.jobs.job import LOADED
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
 from tests.cli.livenode import LiveNode
 from tests.client.scripted import JOB_ID, ScriptedTestCase, array, bulk
@@ -25,6 +27,7 @@ class DeadLettersTests(SynchronousTestCase):
     def setUp(self) -> None:
         node = LiveNode()
         self.addCleanup(node.stop)
+        self.node = node
         self.address = node.address
         self.client = Disque(node.address)
         self.addCleanup(self.client.close)
@@ -90,6 +93,37 @@ class DeadLettersTests(SynchronousTestCase):
             {"D-mail": "dead:mail", "D-export": "dead:export"},
             {job_id: entry.dead_queue for job_id, entry in found.items()},
         )
+
+    def test_named_by_policies(self) -> None:
+        """Without a queue those are found, too, that lie where policies say, be it in one queue for
+        all or in one for each; a queue that only looks like the name of a policy is not read."""
+        self.client.policy_set("mail", {"dead-queue": "lost"})
+        self.client.policy_set("sms*", {"dead-queue": "{queue}.failed"})
+        self.client.enqueue("lost", letter("D-mail"))
+        self.client.enqueue("sms1.failed", letter("D-sms", "sms1"))
+        self.client.enqueue(".failed", letter("D-nobody"))
+        self.client.enqueue("lost.too", letter("D-other"))
+        found = self.entries(None)
+        self.assertEqual(
+            {"D-mail": "lost", "D-sms": "sms1.failed"},
+            {job_id: entry.dead_queue for job_id, entry in found.items()},
+        )
+
+    def test_loaded(self) -> None:
+        """Letters that came from the log, and are not queued again yet, are found like others, by
+        the name of their queue and without it."""
+        ids = [self.client.enqueue("dead:mail", letter(f"D-{number}")) for number in range(2)]
+        self.client.enqueue("dead:mail", letter("D-queued"))
+        self.client.enqueue("dead:[m]*", letter("D-escaped"))
+        ids += [self.client.enqueue("dead:sms", letter("D-sms", "sms"))]
+        self.assertEqual(3, self.client.execute("DEQUEUE", *ids))
+        jobs = self.node.node.node.jobs
+        for job_id in ids:
+            job = jobs.get(job_id.encode())
+            assert job is not None
+            jobs.set_whereabouts(job, LOADED)
+        self.assertEqual({"D-0", "D-1", "D-queued"}, set(self.entries()))
+        self.assertEqual({"D-0", "D-1", "D-queued", "D-sms", "D-escaped"}, set(self.entries(None)))
 
     def test_common_queue(self) -> None:
         """In a queue that policies name for the letters of several queues, those of one are found
@@ -166,3 +200,31 @@ class NodesTests(ScriptedTestCase):
             self.assertEqual(["QMOVE", *commands], first.commands())
             acked = {word.decode() for word in first.requests[-1][1:]}
             self.assertEqual(set(ids[:1]) if moved == b":1\r\n" else set(ids), acked)
+
+    def test_kept_by_each(self) -> None:
+        """Each node keeps how many of its own letters were put back, and none of those whose end is
+        not known: who reads it relies on the job having moved. A node that has gone is left out."""
+        nodes = first, second, third = self.cluster(3)
+        for number, node in enumerate(nodes):
+            rows = [
+                array(bulk("dead:mail"), bulk(JOB_ID.replace("I7A", f"{number}{at}A")), bulk(text))
+                for at, text in enumerate((letter(f"D-{number}0"), letter(f"D-{number}1")))
+            ]
+            node.answer("QPEEK", array(*rows))
+            node.answer("PING", b"+PONG\r\n")
+            node.answer("QMOVE", b":1\r\n")
+            node.answer("ACTIONS", b"+OK\r\n")
+        with closing(Disque(first.address)) as client:
+            letters = DeadLetters(client, lambda address: closing(Disque(address, patience_s=0)))
+            entries = letters.entries("dead:mail", "dead:")
+            self.assertEqual(6, len(entries))
+            for entry in entries[1:]:
+                assert entry.letter is not None
+                letters.requeue(entry, entry.letter)
+            first.answer("ACKJOB", b"-ERR no\r\n")
+            self.assertRaises(Refused, letters.drop, entries[0])
+            third.close()
+            letters.tell("REQUEUE", "dead:mail", "all")
+        for node, count in ((first, b"1"), (second, b"2")):
+            kept = [words for words in node.requests if words[0] == b"ACTIONS"]
+            self.assertEqual([[b"ACTIONS", b"ADD", count, b"REQUEUE", b"dead:mail", b"all"]], kept)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from functools import partial
 
 from disque_tx.cli.options import parse
 from disque_tx.cli.verbs.base.members import Members
-from disque_tx.cli.verbs.base.survey import _ahead_s, _maxmemory, survey, view
+from disque_tx.cli.verbs.base.survey import _ahead_s, _maxmemory, survey, view, whole_survey
 from disque_tx.client.blocking import Disque
 from disque_tx.messages.nodes import NodeEntry
+from disque_tx.worker.base.status import WorkerStatus
 from tests.acceptance.daemon import free_port
 from tests.cli.double import ScriptedServer
 from tests.cli.livenode import LiveNode, VerbCase
@@ -46,6 +48,26 @@ class ViewTests(VerbCase):
         self.addCleanup(client.close)
         self.assertEqual((0.0, 0), (_ahead_s(client, time.time), _maxmemory(client)))
         self.assertEqual([b"TIME", b"CONFIG"], [words[0] for words in server.requests[1:]])
+
+
+class FailureTests(VerbCase):
+    """Queues whose jobs fail."""
+
+    def test_version(self) -> None:
+        """A queue that fails is shown with the worker that failed last, and with the version of its
+        program: after an upgrade that says what to go back to."""
+        worker = self.connect()
+        said = json.dumps({"worker": "w1", "version": "2.5"})
+        worker.call("CLIENT", "ANNOUNCE", said)
+        worker.call("CLIENT", "SETNAME", WorkerStatus("w1", 4, 1, ("mail",)).encoded())
+        self.add("mail", *"abcdefgh", retry=60)
+        for _ in range(8):
+            ((_queue, job_id, _body),) = worker.call("GETJOB", "FROM", "mail")
+            worker.call("NACK", "REASON", "no disk", job_id)
+        with Members(parse([], {}), [self.node.address]) as members:
+            (found,) = whole_survey(members, [self.node.address]).failures
+        self.assertEqual(("mail", 8, 0), (found.name, found.failed, found.timed_out))
+        self.assertEqual(("w1", "2.5", "no disk"), (found.worker, found.version, found.error))
 
 
 class SurveyTests(VerbCase):

@@ -92,8 +92,11 @@ class WorkTests(VerbCase):
             ((handler, "-q", "a", "--grace", "86401"), "Error: "),
             ((handler, "-q", "a", "--dead-after", "10001"), "Error: "),
             (("no.such.module:x",), "Error: "),
+            ((f"{_HANDLERS}:missing",), "Error: "),
         ):
-            self.assertIn(said, self.refused(*words), words)
+            errors = self.refused(*words)
+            self.assertIn(said, errors, words)
+            self.assertNotIn("Traceback", errors, words)
 
     def test_module_fails(self) -> None:
         """A module that fails while it is imported is shown with its traceback, for it is the

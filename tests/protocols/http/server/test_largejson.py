@@ -63,12 +63,14 @@ class LargeJsonTests(SynchronousTestCase):
     def test_refused(self) -> None:
         """What is nested, too much, or no JSON is refused, however long it is."""
         many = b"{" + b",".join(b'"%d":1' % number for number in range(101)) + b"}"
+        most = b"{" + b",".join(b'"%d":1' % number for number in range(100))
+        self.assertEqual(100, len(self.read(most + b"}")))
         for data in (
             *(b"", b"[]", b'"x"', b"{", b'{"a"', b'{"a":', b'{"a":1', b'{"a":1}}', b'{"a":1,}'),
             *(b'{"a":[]}', b'{"a":{}}', b'{"a":NaN}', b'{"a":x}', b'{"a":"\\x"}', b'{"a":"\n"}'),
             *(b'{"a":"\\ud800"}', b'{"a":"\\u12', b'{"a":"\x80\x80"}', b"{1:2}", many),
-            b'{"a":' + b"1" * 1_000 + b"}",
-        ):
+            b'{"a":' + b"1" * 1_000 + b"}", most + b",",
+        ):  # fmt: skip
             self.assertIsInstance(self.read(data), ValueError, data[:20])
 
     def test_slices(self) -> None:

@@ -65,6 +65,15 @@ class MemberTests(RootCase):
         state = {"state": "ready", "uptime": 5, "restarts": 0, "figures": {}}
         return {"number": number, "id": node_id, "pid": 100 + number, **addresses, **state}
 
+    def test_port_of_the_daemon(self) -> None:
+        """The first process does not listen on the daemon's port, which is its own by number: the
+        parent listens there, and passes connections on."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.settings.bind, self.settings.port = ["127.0.0.1"], listening.getsockname()[1]
+            self.started()
+            self.tell("joined")
+            self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+
     def test_meets_the_others(self) -> None:
         """A process introduces itself to those that it does not know, once, and to no process
         whose node is not known yet."""

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
@@ -16,6 +15,7 @@ from disque_tx.services.processes.parent.children import Start
 from disque_tx.services.processes.parent.memorychildren import MemoryChild
 from disque_tx.services.processes.parent.parent import Parent
 from tests.engine.aof.bench import Lines
+from tests.forwardclock import ForwardReactor
 
 
 class SpawnedChild(MemoryChild):
@@ -50,7 +50,7 @@ class ParentCase(SynchronousTestCase):
         self.patch(parent, "ChildProcess", self.make)
         self.settings = Settings(dir=self.mktemp())
         self.settings.processes = 3
-        self.reactor: Any = MemoryReactorClock()
+        self.reactor: Any = ForwardReactor()
         self.log = Lines()
         self.started: list[str] = []
         self.parent = Parent(self.settings, self.log, self.reactor, {}, self.started.append)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
@@ -10,13 +9,14 @@ from disque_tx.services.processes.parent.evacuation import DaemonEvacuation
 from disque_tx.services.processes.parent.memorychildren import MemoryChild
 from disque_tx.services.processes.parent.reports import ProcessReports
 from disque_tx.services.processes.parent.supervision import Member
+from tests.forwardclock import ForwardClock
 
 
 class EvacuationTests(SynchronousTestCase):
     """Two processes."""
 
     def setUp(self) -> None:
-        self.clock = Clock()
+        self.clock = ForwardClock()
         settings = Settings(dir="/")
         settings.shutdown_evacuates = 10
         self.settings = settings

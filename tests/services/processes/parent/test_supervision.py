@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import signal
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.services.processes.parent.memorychildren import MemoryChild, MemoryChildren
@@ -17,6 +16,7 @@ from disque_tx.services.processes.parent.supervision import (
     STOP_S,
     Supervision,
 )
+from tests.forwardclock import ForwardClock
 
 
 class Notes:
@@ -56,7 +56,7 @@ class SupervisionCase(SynchronousTestCase):
     """Three processes."""
 
     def setUp(self) -> None:
-        self.clock = Clock()
+        self.clock = ForwardClock()
         self.children = MemoryChildren()
         self.notes = Notes()
         self.supervision = Supervision(self.clock, self.children.launch, self.notes)

@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.protocols.http.api.jobs.arguments import BODY_BYTES_MAX, read, trace_id
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
+from tests.protocols.http.httpbench import request
 
 
 def kombu(body: bytes, kind: str = "application/json") -> bytes:
@@ -112,6 +113,23 @@ class EnvelopeTests(SynchronousTestCase):
             self.assertEqual("", trace_id(found), wrong)
         self.assertEqual("", trace_id(read(json.dumps(member).encode())))
 
+    def test_long_numbers(self) -> None:
+        """Of a number with more digits than anybody reads it is said that it is long: writing it
+        out would take the node's time."""
+        for number, shown in (
+            ((1 << 64) - 1, str((1 << 64) - 1)),
+            (1 << 64, "(a long number)"),
+            (-(1 << 64), "(a long number)"),
+        ):
+            self.assertIn(f"LONG1 {shown}", read(pickle.dumps(number))["opcodes"])
+
+    def test_long_texts(self) -> None:
+        """Of a long text its beginning is shown."""
+        for value in ("begin" + "x" * 10_000 + "end", b"begin" + b"x" * 10_000 + b"end"):
+            (shown,) = [one for one in read(pickle.dumps(value))["opcodes"] if "x" * 9 in one]
+            self.assertIn("'begin", shown)
+            self.assertLess(len(shown), 1_000)
+
     def test_hostile(self) -> None:
         """Whatever a body is, it is read in no time, or not at all."""
         many = pickle.dumps(list(range(10_000)))
@@ -157,6 +175,17 @@ class RouteTests(SlicedCase):
         answer = self.slow("GET", place).json
         self.assertEqual(f"https://t.example/{trace}?q={trace}", answer["trace_url"])
         self.assertNotIn("trace_id", self.slow("GET", self.place(b'{"task": "pay"}')).json)
+
+    def test_slices(self) -> None:
+        """A body that takes time to read is read in a turn of its own, so that nobody else waits
+        for several of them; a short one is read at once."""
+        for arguments, at_once in ((b"", True), (b"x" * (BODY_BYTES_MAX - 40), False)):
+            place = self.place(b'{"task": "pay", "args": ["%s"]}' % arguments)
+            channel, transport = self.connect()
+            channel.dataReceived(request("GET", place))
+            self.assertEqual(at_once, transport.value() != b"")
+            self.let_answer(transport)
+            self.assertIn(b'"pay"', transport.value())
 
     def test_long(self) -> None:
         """A body that is too long is not read."""
