@@ -85,7 +85,8 @@ class NumberTests(SynchronousTestCase):
         self.assertRaises(ValueError, length.parse_set, b"-1")
 
     def test_sizes(self) -> None:
-        """Sizes have a least one in files, or none."""
+        """Each directive takes its least size and none below, in files and in CONFIG SET, which
+        also takes 0 for as much memory as there is; what REWRITE writes can be read again."""
         least = {
             "maxmemory": 1,
             "auto-aof-rewrite-min-size": 0,
@@ -98,7 +99,13 @@ class NumberTests(SynchronousTestCase):
             kind = DIRECTIVES[name].kind
             self.assertEqual(size, kind.parse([b"%d" % size]), name)
             self.assertRaises(ValueError, kind.parse, [b"%d" % (size - 1)])
-        self.assertEqual(0, DIRECTIVES["maxmemory"].kind.parse_set(b"0"))  # no limit
+            self.assertEqual(size, kind.parse_set(b"%d" % size), name)
+            self.assertEqual(size, kind.parse([kind.line(size) or b""]), name)
+            if name != "maxmemory":
+                self.assertRaises(ValueError, kind.parse_set, b"%d" % (size - 1))
+        kind = DIRECTIVES["maxmemory"].kind
+        self.assertEqual(0, kind.parse_set(b"0"))
+        self.assertLess(_INT64 // 2, kind.parse([kind.line(0) or b""]))
 
 
 class ChoiceTests(SynchronousTestCase):

@@ -167,7 +167,7 @@ _TABLE: Final = (
     ),
     Directive("beanstalk-max-job-size", Number("Invalid size of jobs", 1, 1 << 30), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
-    Directive("maxmemory", MemorySize(_MEMORY_MESSAGE, 1), settable=True),
+    Directive("maxmemory", MemorySize(_MEMORY_MESSAGE, 1, unlimited=True), settable=True),
     Directive(
         "maxmemory-policy",
         Choice(("acks", "noeviction"), "Invalid maxmemory policy"),

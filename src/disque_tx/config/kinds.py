@@ -178,17 +178,18 @@ class Keepalive(Number):
 
 @attrs.frozen
 class MemorySize(ValueKind[int]):
-    """A number of bytes, which may be written with a unit; ``low`` is the least number allowed in
-    the file."""
+    """A number of bytes, which may be written with a unit. ``low``: the least. ``unlimited``:
+    CONFIG SET takes 0, which is no limit, and the file does not."""
 
     message: str
     low: int = 0
+    unlimited: bool = False
 
     def parse(self, words: list[bytes]) -> int:
         return self._at_least(self.low, parse_memory(only(words)))
 
     def parse_set(self, value: bytes) -> int:
-        return self._at_least(0, parse_memory(value))
+        return self._at_least(0 if self.unlimited else self.low, parse_memory(value))
 
     def _at_least(self, low: int, size_bytes: int) -> int:
         if size_bytes < low:
@@ -199,8 +200,7 @@ class MemorySize(ValueKind[int]):
         return b"%d" % value
 
     def line(self, value: int) -> bytes:
-        # 0 means unlimited. Where the file must not have 0, write the largest number instead.
-        return show_memory(value if value >= self.low else _MEMORY_MAX)
+        return show_memory(_MEMORY_MAX if self.unlimited and not value else value)
 
 
 @attrs.frozen
