@@ -82,6 +82,20 @@ class RewriteTests(ReportCase):
         )
         self.assertEqual("0", bench.field("aof_rewrite_scheduled"))
 
+    def test_turned_off(self) -> None:
+        """A log that is turned off is not written anew by an earlier interruption."""
+        bench = self.node("always")
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        bench.turn(bench.aof.reload)
+        bench.aof.disable()
+        self.said(bench)
+        self.assertEqual("0", bench.field("aof_rewrite_scheduled"))
+        bench.pass_ms(11_000)
+        bench.settle()
+        self.assertEqual([], self.said(bench))
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+
     def test_first(self) -> None:
         """The first log that could not be written is begun again, and says why."""
         bench = self.node(appendonly=False)
