@@ -68,6 +68,22 @@ class RewriteTests(ReportCase):
         )
         self.assertEqual("err", bench.field("aof_last_bgrewrite_status"))
 
+    def test_failed_once(self) -> None:
+        """A rewrite that could not write is over: that is said once, nothing more is done for it,
+        and the log goes on."""
+        bench = self.node()
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        self.files.write_error = errno.EIO
+        bench.clock.turn()
+        self.files.write_error = 0
+        failed = f"warning: Rewriting the append only file failed: {BROKEN}"
+        self.assertEqual([failed], self.said(bench))
+        bench.settle()
+        self.assertEqual(([], []), (self.said(bench), bench.clock.getDelayedCalls()))
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+        self.assertEqual([PATH], sorted(self.files.paths()))
+
     def test_interrupted(self) -> None:
         """A rewrite that DEBUG LOADAOF interrupted begins again, and says why."""
         bench = self.node("always")
