@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 from hypothesis import given
@@ -90,14 +91,16 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(expected, self.one(made))
 
     def test_counters(self) -> None:
-        """Counters of two bytes are the same in the record, to the greatest one."""
-        for count in (0, 1, 32_767, 32_768, 65_534, 65_535):
+        """Counters of two bytes are the same in the record, to the greatest one, each by itself."""
+        counts = (0, 1, 32_767, 32_768, 65_534, 65_535)
+        for nacks, deliveries in product(counts, counts):
             made = recorder()
             given_job = job()
-            given_job.nacks = given_job.deliveries = count
+            given_job.nacks, given_job.deliveries = nacks, deliveries
             made.job(events.DELIVERED, given_job, 0, 12, 25)
             line = self.one(made)
-            self.assertEqual((count, count), (line["nacks"], line["additional_deliveries"]))
+            found = line["nacks"], line["additional_deliveries"]
+            self.assertEqual((nacks, deliveries), found)
 
     def test_added(self) -> None:
         """The options that the job was added with are included."""

@@ -129,6 +129,18 @@ class ScheduleTests(SynchronousTestCase):
         self.assertRaises(LocalError, self.add, 1, 40)
         self.assertEqual([1], self.due(100))
 
+    def test_neighbours(self) -> None:
+        """An item that is not scheduled any more keeps no other one in memory, however it was
+        taken out."""
+        for number in range(6):
+            self.add(number, 20)
+        self.schedule.remove(self.items[1])
+        self.schedule.remove(self.items[5])
+        self.assertEqual([0, 2], self.due(20, 2))
+        self.schedule.clear()
+        for item in self.items:
+            self.assertEqual((None, None), (item.prev, item.next))
+
     def test_churn(self) -> None:
         """Adding and removing items for a long time leaves little behind."""
         self.add(0, 10**9)
@@ -141,6 +153,16 @@ class ScheduleTests(SynchronousTestCase):
             skipped += 1
         self.assertLess(skipped, 2_000)
         self.assertEqual([0], self.due(10**9))
+
+    def test_churn_keeps_the_order(self) -> None:
+        """What is scheduled stays in its order while others are added and removed for long."""
+        for number in range(9):
+            self.add(number, 10**9 - number * SLOT_MS)
+        for number in range(5_000):
+            self.add(9, 10**10 + number * SLOT_MS)
+            self.schedule.remove(self.items[9])
+        self.assertEqual([8], self.due(10**9 - 8 * SLOT_MS))
+        self.assertEqual(list(range(7, -1, -1)), self.due(10**9))
 
     def test_far_future(self) -> None:
         """The longest possible TTL is a deadline like any other."""

@@ -308,3 +308,40 @@ class LinkTests(FlowTestCase):
         late.sender = self.flow.ids[1]
         self.flow.nodes[0].receive(old, late)
         self.assertEqual({b"q": {self.flow.ids[1]: 1}}, self.wanted(0))
+
+
+class ShareTests(FlowTestCase):
+    """More is demanded than clients wait for."""
+
+    nodes = 4
+
+    def test_givers(self) -> None:
+        """The nodes that gave lately share what is demanded in advance, rounded up; of another one
+        no more is demanded than clients wait for."""
+        for givers, expected in (((0,), [101, 1, 1]), ((0, 2), [51, 51, 1])):
+            self.setUp()
+            for giver in givers:
+                client = self.wait(1)
+                self.add(giver)
+                self.assertEqual([True], self.served(client))
+            queue = self.flow.nodes[1].queues.obtain(b"q", self.flow.now_ms)
+            assert queue.standing is not None
+            queue.standing.window = 202  # it is halved, for it was not needed for a while
+            self.wait(1)
+            credits = [self.wanted(other)[b"q"][self.flow.ids[1]] for other in (0, 2, 3)]
+            self.assertEqual(expected, credits)
+
+    def test_new_link(self) -> None:
+        """A node that gave lately learns anew what is demanded in advance when there is a new link
+        to it, though no client waits in this moment."""
+        client = self.wait(1)
+        self.add(0)
+        self.assertEqual([True], self.served(client))
+        queue = self.flow.nodes[1].queues.obtain(b"q", self.flow.now_ms)
+        assert queue.standing is not None
+        queue.standing.window = 202
+        self.flow.disconnect(1, 0)
+        self.assertEqual({}, self.wanted(0))
+        self.flow.connect(1, 0)
+        self.flow.tick()
+        self.assertEqual({b"q": {self.flow.ids[1]: 101}}, self.wanted(0))

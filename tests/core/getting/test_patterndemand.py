@@ -83,6 +83,37 @@ class AskTests(AskingCase):
         self.assertEqual([b"mail:a", b"mail:b"], names)
         self.assertEqual([], [m for m in messages if isinstance(m, QueryMessage)])
 
+    def test_originals_not_for_what_is_here(self) -> None:
+        """An original is not asked for jobs of a queue that has one here, which its limit holds
+        back, nor for those of a paused one: clients would not get them."""
+        self.node.policies.set(b"mail:a", b"concurrency", b"1")
+        for name in (b"mail:a", b"mail:a", b"mail:b", b"mail:c"):
+            self.add(name, replicate=1)
+        for name in (b"mail:a", b"mail:b", b"mail:c"):
+            self.get(name)
+        self.assertEqual(1, self.length(b"mail:a"))
+        self.node.pause(b"mail:b", PAUSE_OUT)
+        self.sent_to(C)
+        self.block(b"mail:*")
+        self.pass_ms(1)
+        self.assertEqual([b"mail:c"], self.asked_by_name(C))
+
+    def test_originals_for_many_queues(self) -> None:
+        """An original is asked for very many queues some at a time, for a job of each, and for no
+        more than ten thousand in one round."""
+        for number in range(11_000):
+            self.node.queues.obtain(b"%05d" % number, self.now_ms)
+        self.block(b"*")
+        found: list[bytes] = []
+        for _ in range(100):
+            self.pass_ms(1)
+            sent = [m for m in self.sent_to(C) if isinstance(m, QueueSignal)]
+            self.assertLess(len(sent), 1_000)
+            self.assertLessEqual({(m.type, m.aux) for m in sent}, {(NEEDJOBS, 1)})
+            found += [m.queue for m in sent]
+        self.assertEqual(len(found), len(set(found)))
+        self.assertTrue(10_000 <= len(found) < 10_500, len(found))
+
     def test_givers_are_asked_more(self) -> None:
         """A node that gave is asked again soon, for more at a time."""
         self.block(b"*")

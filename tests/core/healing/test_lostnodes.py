@@ -132,6 +132,23 @@ class LostNodesTests(SynchronousTestCase):
         self.assertTrue(self.at(3_000))
         self.assertEqual(ALIVE, self.status(b"b"))
 
+    def test_given_up_and_removed(self) -> None:
+        """A node that was to be forgotten, was removed, and is a member again later, is not lost
+        when it fails then."""
+        for name in (b"b", b"c"):
+            self.lost.give_up(name * 40)
+            del self.membership.nodes[name * 40]
+        self.membership.refresh()
+        self.assertTrue(self.at(2_000))
+        for name in (b"b", b"c"):
+            entry = self.add(name)
+            entry.flags |= FAIL
+            entry.failed_ms = 3_000
+        self.assertTrue(self.at(3_000))
+        self.assertEqual((ALIVE, ALIVE), (self.status(b"b"), self.status(b"c")))
+        self.assertTrue(self.at(103_000))
+        self.assertEqual((LOST, LOST), (self.status(b"b"), self.status(b"c")))
+
     def test_unknown(self) -> None:
         """A holder that was never known is lost a while after it was first seen in a list, not
         after it was seen last."""

@@ -88,7 +88,9 @@ class IdTests(SynchronousTestCase):
             (b"\xff\0-1", 1),
             (b"/:@G", 0),
         ):
-            self.assertEqual(minutes, life_minutes(b"D-" + b"x" * 34 + digits), digits)
+            for before_it in (b"x", b"f"):
+                job_id = b"D-" + before_it * 34 + digits
+                self.assertEqual(minutes, life_minutes(job_id), job_id)
 
     def test_may_repeat(self) -> None:
         """An odd TTL field marks jobs that may be delivered again; other characters count as 0."""

@@ -12,7 +12,7 @@ from disque_tx.core.nodes.discovery import (
     Place,
     usable,
 )
-from disque_tx.messages.nodes import HANDSHAKE
+from disque_tx.messages.nodes import HANDSHAKE, PFAIL
 from tests.core.clusterbench import PORT, Net, Peer
 
 DNS = "dns:disque.example"
@@ -149,6 +149,23 @@ class SeveralAddressesTests(DiscoveryCase):
         self.assertEqual(2, discovery.meets)
         self.assertIs(link, entry.link)
         self.assertEqual(known, entry.ip)
+
+    def test_member_without_link(self) -> None:
+        """A second address of a member is tried again as soon as there is no link to it, or it
+        counts as failing: it may be there now."""
+        for flags in (0, PFAIL):
+            self.setUp()
+            self.tell(self.first, places(self.second))
+            self.net.run(2_000)
+            discovery = self.tell(self.first, [*places(self.second), (b"10.77.0.2", PORT, 0)])
+            self.second.ip = b"10.77.0.2"
+            self.net.run(2 * INTERVAL_MS)
+            self.assertEqual(2, discovery.meets)
+            entry = self.first.membership.nodes[self.second.id]
+            link, entry.flags = entry.link, entry.flags | flags
+            entry.link = link if flags else None
+            discovery.tick(self.net.now_ms + 2 * INTERVAL_MS, 15_000)
+            self.assertEqual(3, discovery.meets, flags)
 
     def test_moved(self) -> None:
         """A member at a new address is found there as soon as that is listed."""

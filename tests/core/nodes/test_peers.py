@@ -77,6 +77,17 @@ class PeersTests(PeerCase):
         self.node.peers.notify_holders(job, WORKING)
         self.assertEqual(([], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
+    def test_signal_to_holders(self) -> None:
+        """A message with a number goes to all other holders alike, also where this node's ID is
+        another object with the same bytes."""
+        job = make_job(1)
+        job.nodes = (B, bytes(bytearray(ME)), D, C)
+        self.node.peers.signal_holders(job, DELJOB, 7)
+        for peer in (B, C):
+            message = self.sent_signal(peer)
+            self.assertEqual((DELJOB, job.id, 7), (message.type, message.job_id, message.aux))
+        self.assertEqual(2, self.node.membership.messages_sent)
+
     def test_known_holders(self) -> None:
         """Nodes of ours learn how many holders are known here; the original gets what it sends."""
         job = make_job(1)

@@ -238,17 +238,19 @@ class AloneTests(RecurringCase):
         self.assertEqual(-1, self.node.next_due_ms())
 
     def test_tried_again(self) -> None:
-        """What could not be added is added as soon as that is possible, and the reason is shown."""
+        """What could not be added is added as soon as that is possible, and the reason is shown;
+        each attempt is counted."""
         self.node.pause(b"q", 1)
         self.set(b"EVERY 10")
         self.pass_seconds(15)
         upcoming = self.recurring.find(b"s")
         assert upcoming is not None
         self.assertIn("PAUSED", upcoming.error)
-        self.assertEqual(0, self.length())
+        self.assertEqual((0, 6, 0), (self.length(), self.recurring.failed, self.recurring.made))
         self.node.pause(b"q", 0)
         self.pass_seconds(1)
         self.assertEqual((1, ""), (self.length(), upcoming.error))
+        self.assertEqual((6, 1), (self.recurring.failed, self.recurring.made))
         self.assertEqual(UNIX_S + 10, self.last_s())
 
     def test_missed_tried_again(self) -> None:
@@ -259,7 +261,7 @@ class AloneTests(RecurringCase):
         self.node.pause(b"q", 1)
         self.begin(self.now_ms, self.wall_us + 2_500_000_000)
         self.pass_seconds(3)
-        self.assertEqual((0, 0), (self.length(), self.recurring.missed))
+        self.assertEqual((0, 0, 3), (self.length(), self.recurring.missed, self.recurring.failed))
         self.node.pause(b"q", 0)
         self.pass_seconds(2)
         self.assertEqual((1, UNIX_S + 2_000), (self.length(), self.last_s()))

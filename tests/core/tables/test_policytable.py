@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.policies.policies import PATTERNS_MAX, Policies
 from disque_tx.core.tables.policytable import PolicyTable
+from disque_tx.core.tables.registers import DELETION_KEPT_S
 from disque_tx.errors import CommandError
 from disque_tx.messages.tables import Register
 
@@ -138,10 +139,32 @@ class DeleteTests(RuleCase):
         self.assertEqual(1, self.delete(b"q", b"hue"))
 
     def test_clear(self) -> None:
-        """A node that leaves its cluster takes none of its policies along."""
+        """A node that leaves its cluster takes none of its policies along, nor has them again
+        after its next start: that they are gone is to be saved."""
         self.set(b"q", b"ttl", b"5", b"retry", b"1")
+        self.table.unsaved = False
         self.table.clear()
         self.assertEqual((0, False), (len(self.table.registers), self.policies.active))
+        self.assertTrue(self.table.unsaved)
+
+    def test_loaded(self) -> None:
+        """A table goes on counting from where its file ends, with the generation in it, or none."""
+        for generation in ([2], []):
+            self.table.load([Register(b"q", b"ttl", b"5", 3, ME)], 7, NOW_S, *generation)
+            self.assertEqual(sum(generation), self.table.registers.generation)
+            self.assertEqual(8, self.table.registers.next_counter())
+            self.assertEqual({b"ttl": b"5"}, self.policies.values(b"q"))
+            self.table.clear()
+
+    def test_dropped_deletions(self) -> None:
+        """That a deletion was dropped is to be saved; where none was, there is nothing to save."""
+        deletion = Register(b"q", b"ttl", b"", 1, ME, NOW_S)
+        self.table.merge([deletion], NOW_S)
+        self.table.unsaved = False
+        self.table.drop_old(NOW_S + DELETION_KEPT_S - 1)
+        self.assertEqual((1, False), (len(self.table.registers), self.table.unsaved))
+        self.table.drop_old(NOW_S + DELETION_KEPT_S)
+        self.assertEqual((0, True), (len(self.table.registers), self.table.unsaved))
 
 
 class CopyTests(RuleCase):

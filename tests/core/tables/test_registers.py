@@ -163,6 +163,32 @@ class DeletionTests(SynchronousTestCase):
         self.assertTrue(registers.drop_old(NOW_S + 10_000 + DELETION_KEPT_S))
         self.assertEqual(0, len(registers))
 
+    def test_in_time_among_many(self) -> None:
+        """A deletion is dropped at its own time, whatever is set and deleted again meanwhile."""
+        times_s = {b"z": 3, b"m": 5, b"b": 7, b"a": 9}
+        registers = merged(
+            register(name=name, deleted_s=NOW_S + at_s) for name, at_s in times_s.items()
+        )
+        for counter in range(1, 5_000):
+            deleted_s = NOW_S + 1_000 + counter if counter % 2 else 0
+            registers.put(register(name=b"often", counter=counter, deleted_s=deleted_s), NOW_S)
+        registers.put(register(name=b"last", deleted_s=NOW_S + 1), NOW_S)
+        for name, at_s in {b"last": 1, **times_s, b"often": 5_999}.items():
+            left = {one.name for one in registers.all()}
+            self.assertFalse(registers.drop_old(NOW_S + DELETION_KEPT_S + at_s - 1))
+            self.assertTrue(registers.drop_old(NOW_S + DELETION_KEPT_S + at_s))
+            self.assertEqual({name}, left - {one.name for one in registers.all()})
+        self.assertEqual(0, len(registers))
+
+    def test_deleted_earlier(self) -> None:
+        """A deletion that wins with an earlier time, by another node's clock, is dropped at that,
+        and nothing happens at the later one."""
+        earlier = register(counter=2, deleted_s=NOW_S)
+        registers = merged([register(counter=1, deleted_s=NOW_S + 10), earlier])
+        self.assertTrue(registers.drop_old(NOW_S + DELETION_KEPT_S))
+        self.assertFalse(registers.drop_old(NOW_S + DELETION_KEPT_S + 10))
+        self.assertEqual((0, 0), (len(registers), registers.digest))
+
 
 class BoundTests(SynchronousTestCase):
     """What strangers send."""

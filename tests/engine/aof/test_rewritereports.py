@@ -68,6 +68,23 @@ class RewriteTests(ReportCase):
         )
         self.assertEqual("err", bench.field("aof_last_bgrewrite_status"))
 
+    def test_failed_once(self) -> None:
+        """A rewrite that could not write is over: that is said once, nothing more is done for it,
+        and the log goes on."""
+        bench = self.node()
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        self.files.write_error = errno.EIO
+        bench.clock.turn()
+        self.files.write_error = 0
+        failed = f"warning: Rewriting the append only file failed: {BROKEN}"
+        self.assertEqual([failed], self.said(bench))
+        self.assertEqual([], bench.clock.getDelayedCalls())
+        bench.pass_ms(1_000)
+        self.assertEqual([], self.said(bench))
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+        self.assertEqual([PATH], sorted(self.files.paths()))
+
     def test_interrupted(self) -> None:
         """A rewrite that DEBUG LOADAOF interrupted begins again, and says why."""
         bench = self.node("always")
@@ -81,6 +98,20 @@ class RewriteTests(ReportCase):
             self.said(bench),
         )
         self.assertEqual("0", bench.field("aof_rewrite_scheduled"))
+
+    def test_turned_off(self) -> None:
+        """A log that is turned off is not written anew by an earlier interruption."""
+        bench = self.node("always")
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        bench.turn(bench.aof.reload)
+        bench.aof.disable()
+        self.said(bench)
+        self.assertEqual("0", bench.field("aof_rewrite_scheduled"))
+        bench.pass_ms(11_000)
+        bench.settle()
+        self.assertEqual([], self.said(bench))
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
 
     def test_first(self) -> None:
         """The first log that could not be written is begun again, and says why."""
