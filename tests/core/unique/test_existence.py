@@ -95,6 +95,13 @@ class QuestionTests(ExistenceCase):
         self.assertEqual(RESERVED, self.state((A, HELD), (C, RESERVED)))
         self.assertEqual(HELD, self.state((C, HELD), (A, RESERVED)))
 
+    def test_one_holder_is_enough(self) -> None:
+        """While the maker says nothing, a node that keeps its copy counts, whoever answers first:
+        another one may reach the maker, and wait for what that does."""
+        self.assertEqual(HELD, self.state((A, HELD), (B, RESERVED)))
+        self.assertEqual(HELD, self.state((B, RESERVED), (A, HELD)))
+        self.assertEqual(RESERVED, self.state((B, RESERVED)))
+
     def test_holder_and_kept_key(self) -> None:
         """A node that holds the job counts more than one that only kept its key."""
         self.assertEqual(HELD, self.state((A, ENDED), (B, HELD)))

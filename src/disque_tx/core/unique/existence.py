@@ -79,7 +79,7 @@ class ExistenceQuestion(Linked):
         elif made_by(node_id, job_id):
             self._makers.add(job_id)
             self._states[job_id] = int(state)
-        elif job_id not in self._makers:
+        elif job_id not in self._makers and self._states.get(job_id) != HELD:
             self._states[job_id] = int(state)
 
     def done(self, job_id: bytes) -> bool:
