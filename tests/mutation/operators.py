@@ -44,7 +44,7 @@ _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Or: ast.And,
 }
 #: Calls whose first two arguments may be swapped without effect.
-_SYMMETRIC: Final = {"min", "max", "isinstance", "cast"}
+_SYMMETRIC: Final = {"min", "max", "isinstance", "cast", "compare_digest", "samestat"}
 #: Methods and functions that choose one of several, and their opposites.
 _OPPOSITES: Final = {"min": "max", "max": "min", "popleft": "pop", "appendleft": "append"}
 _IGNORED_FIELDS: Final = {"annotation", "returns", "decorator_list"}
@@ -132,7 +132,7 @@ def _whole(block: list[ast.stmt], place: int) -> Iterator[Site]:
     statement = block[place]
     if (other := _instead(statement)) is not None:
         yield Site(statement, _replacing(block, place, other))
-    if place + 1 < len(block) and _is_effect(statement) and _is_effect(block[place + 1]):
+    if place + 1 < len(block) and _ordered_effects(statement, block[place + 1]):
         yield Site(statement, _swapping(block, place))
     match statement:
         case ast.For(iter=items):
@@ -150,6 +150,34 @@ def _whole(block: list[ast.stmt], place: int) -> Iterator[Site]:
             for at, inner in enumerate(body):
                 if _resets_name(inner):
                     yield Site(inner, _replacing(body, at, ast.Pass()))
+
+
+def _ordered_effects(first: ast.stmt, second: ast.stmt) -> bool:
+    """Whether others could see in which order two statements were executed. Not of assignments to
+    two attributes, none of which calls anything or contains what the other one sets."""
+    if not (_is_effect(first) and _is_effect(second)):
+        return False
+    ours, theirs = _attribute(first), _attribute(second)
+    if ours is None or theirs is None:
+        return True
+    return bool(ours & _mentioned(second) or theirs & _mentioned(first))
+
+
+def _attribute(statement: ast.stmt) -> set[str] | None:
+    """The attribute that a statement without calls sets."""
+    if any(isinstance(node, ast.Call | ast.Await | ast.Subscript) for node in ast.walk(statement)):
+        return None
+    match statement:
+        case ast.Assign(targets=[ast.Attribute() as target]):
+            return {ast.unparse(target)}
+        case ast.AugAssign(target=ast.Attribute() as target):
+            return {ast.unparse(target)}
+    return None
+
+
+def _mentioned(statement: ast.stmt) -> set[str]:
+    """All expressions in a statement."""
+    return {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)}
 
 
 def _is_effect(statement: ast.stmt) -> bool:
@@ -255,8 +283,10 @@ def _ordered(call: ast.Call) -> bool:
     first, second = call.args[:2]
     if isinstance(first, ast.Starred) or isinstance(second, ast.Starred):
         return False
-    symmetric = isinstance(call.func, ast.Name) and call.func.id in _SYMMETRIC
-    return not symmetric and ast.dump(first) != ast.dump(second)
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in _SYMMETRIC:
+            return False
+    return ast.dump(first) != ast.dump(second)
 
 
 def _compares(test: ast.expr) -> bool:
