@@ -15,7 +15,7 @@ from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.output import drawn
 from tests.cli.livenode import drawn as drawn_lines
 from tests.cli.livenode import many_columns
-from tests.cli.programs.test_check_aof import Terminal
+from tests.cli.programs.test_progressbar import Terminal
 
 _HEADER = ("node", "id", "state", "version", "jobs", "queues", "memory", "clients", "links")
 _ROW = ("127.0.0.1:7711", "54260fc4", "myself", "1.0-rc1", "102", "1", "37.90K", "1", "2/2")
