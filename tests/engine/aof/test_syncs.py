@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import count
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.engine.aof.writer import as_os_error
 from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import WALL_US, Bench, settings
 
@@ -73,3 +75,10 @@ class SyncTests(SynchronousTestCase):
             },
             found,
         )
+
+    def test_other_errors(self) -> None:
+        """What fails in a thread without a number of the system is one of the disk, in its words."""
+        error = as_os_error(ValueError("no such thing"))
+        self.assertEqual((errno.EIO, "no such thing"), (error.errno, error.strerror))
+        full = OSError(errno.ENOSPC, "full")
+        self.assertIs(full, as_os_error(full))

@@ -140,6 +140,14 @@ class HistoryTests(HttpCase):
         of_paused = self.http("GET", f"{_PATH}?queue=a+queue").json["marks"]
         self.assertEqual(4, len(of_paused))
 
+    def test_last_marks(self) -> None:
+        """Of many the last fifty are shown, the oldest of them first."""
+        for number in range(60):
+            self.http("POST", "/api/v1/notes", {"text": f"note {number}"})
+            self.reactor.advance(1)
+        marks = self.http("GET", _PATH).json["marks"]
+        self.assertEqual([f"note {number}" for number in range(10, 60)], [m["what"] for m in marks])
+
     def test_cluster(self) -> None:
         """The sums of the cluster say which nodes are in them."""
         self.put(40, added=10)

@@ -208,12 +208,12 @@ class RunningTests(DaemonCase):
         two.say(["events", 1, 5, 0, ["row"]])
         self.assertEqual([[5, 0, ["row"]]], one.took("happened"))
         self.assertEqual([], three.took("happened"))
-        counters: dict[str, Any] = {"info": {"total_x": "3"}, "commands": [], "protocols": []}
-        counters |= {"wait": None, "run": None}
-        two.say(["counted", counters])
-        one.say(["late", 7, [2]])
-        ((ended, token, kept),) = one.took("answered")
-        self.assertEqual((ENDED, 7, {"total_x": "3"}), (ended, token, kept["info"]))
+        for total, message in enumerate((["counted"], ["ask", 5, "q"], ["answer", 3, 5])):
+            counters = {"info": {"total_x": f"{total}"}, "commands": [], "protocols": []}
+            two.say([*message, {**counters, "wait": None, "run": None}])
+            one.say(["late", 7, [2]])
+            ended, token, kept = one.took("answered")[-1]
+            self.assertEqual((ENDED, 7, {"total_x": f"{total}"}), (ended, token, kept["info"]))
 
     def test_signals(self) -> None:
         """A signal for the daemon is one for all of its processes."""
