@@ -108,6 +108,8 @@ class CallTests(SynchronousTestCase):
         self.assertRaises(CannotMove, _moved, deep)
         for data in (b"", b"\x80", b"[", b"x", pickle.dumps(1), pickle.dumps((1, 2, 3, 4))):
             self.assertRaises(CannotMove, _moved, data)
+        for arguments in (b"{},{}", b"[],[]", b"null,{}", b"[],null"):
+            self.assertRaises(CannotMove, _moved, b'["f",null,' + arguments + b"]")
         self.assertRaises(CannotMove, call_of, "id", "q", {}, -2)
         cut = zlib.compress(pickle.dumps(("f", None, ("x" * 1000,), {})))[:-5]
         self.assertRaises(CannotMove, call_of, "id", "q", {b"data": cut}, -1)

@@ -275,6 +275,13 @@ class HolderTests(PeerCase):
         self.assertEqual((QUEUED, INCR_NACKS), (queued.type, queued.mflags))
         self.assertEqual(WORKING, working.type)
 
+    def test_at_once(self) -> None:
+        """A job that comes back at once is one message: that it is queued here, and counted."""
+        self.node.policies.set(b"q", b"max-deliveries", b"9")
+        self.held_back(0)
+        sent = [(message.type, message.mflags) for message in self.sent_to(B)]
+        self.assertEqual([(QUEUED, INCR_NACKS)], sent)
+
     def test_others_wait(self) -> None:
         """Originals, too, queue a job after RETRY unless WORKING comes before: at 80 % of it."""
         self.held_back(25_000)
