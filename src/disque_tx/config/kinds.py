@@ -179,7 +179,7 @@ class Keepalive(Number):
 @attrs.frozen
 class MemorySize(ValueKind[int]):
     """A number of bytes, which may be written with a unit. ``low``: the least. ``unlimited``:
-    CONFIG SET takes 0, which is no limit, and the file does not."""
+    CONFIG SET takes 0, which means without limit, and the file does not."""
 
     message: str
     low: int = 0
