@@ -361,6 +361,28 @@ class TakeTests(FederationCase):
         self.receive_jobs(B, YOURJOBS)
         self.assertEqual([good.id], self.get(b"q", count=9))
 
+    def test_acknowledged_among_others(self) -> None:
+        """The sender of a job that is acknowledged here gets to know that; what comes behind it in
+        the message is queued."""
+        job = peer_job(1, (B, C, ME))
+        self.receive_jobs(B, YOURJOBS, job)
+        self.node.acknowledge([job.id])
+        self.clear_sent()
+        behind = peer_job(2, (B,))
+        self.receive_jobs(B, YOURJOBS, job, behind)
+        self.assertEqual(SETACK, self.sent_signal(B).type)
+        self.assertEqual([behind.id], self.get(b"q", count=9))
+
+    def test_repeated_among_others(self) -> None:
+        """A message that came before brings no job with RETRY 0 again, but the others in it."""
+        once = peer_job(1, (B,), once=True)
+        self.receive_jobs(B, YOURJOBS, once, serial=1)
+        self.assertEqual([once.id], self.get(b"q"))
+        self.node.delete([once.id])
+        behind = peer_job(2, (B,))
+        self.receive_jobs(B, YOURJOBS, once, behind, serial=1)
+        self.assertEqual([behind.id], self.get(b"q", count=9))
+
     def test_own_waiting_job(self) -> None:
         """Receiving a copy of a job whose client still waits here changes nothing for the
         client."""
