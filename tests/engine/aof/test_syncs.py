@@ -77,7 +77,7 @@ class SyncTests(SynchronousTestCase):
         )
 
     def test_other_errors(self) -> None:
-        """What fails in a thread without a number of the system is one of the disk, in its words."""
+        """An error in a thread that is none of the system is one of the disk, in its words."""
         error = as_os_error(ValueError("no such thing"))
         self.assertEqual((errno.EIO, "no such thing"), (error.errno, error.strerror))
         full = OSError(errno.ENOSPC, "full")
