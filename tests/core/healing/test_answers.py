@@ -43,3 +43,17 @@ class AnswerTests(HealCase):
         self.pass_ms(40_000)
         self.assertEqual(count, sum(self.asked()))
         self.assertEqual(count, self.flow.nodes[1].jobs.table.count)
+
+    def test_turned_off(self) -> None:
+        """Where copies are not made again, by a rate of 0 or because nodes are never lost, nobody
+        is asked for them."""
+        for rate, after_ms in ((0, 100_000), (1_000, 0)):
+            self.setUp()
+            self.add(0, b"q", 5, replicate=2, retry_s=600)
+            for node in self.flow.nodes:
+                node.healing.rate.set(rate)
+                node.healing.nodes.after_ms = after_ms
+            self.flow.restart(1)
+            self.asked()
+            self.pass_ms(10_000)
+            self.assertEqual([], self.asked(), rate)
