@@ -208,7 +208,8 @@ class RunningTests(DaemonCase):
         two.say(["events", 1, 5, 0, ["row"]])
         self.assertEqual([[5, 0, ["row"]]], one.took("happened"))
         self.assertEqual([], three.took("happened"))
-        for total, message in enumerate((["counted"], ["ask", 5, "q"], ["answer", 3, 5])):
+        messages: list[list[Any]] = [["counted"], ["ask", 5, "q"], ["answer", 3, 5]]
+        for total, message in enumerate(messages):
             counters = {"info": {"total_x": f"{total}"}, "commands": [], "protocols": []}
             two.say([*message, {**counters, "wait": None, "run": None}])
             one.say(["late", 7, [2]])
