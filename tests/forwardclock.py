@@ -10,11 +10,6 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import MemoryReactorClock
 
 
-def _check(delay: float) -> None:
-    if delay < 0:
-        raise AssertionError(f"{delay} is a time that has passed: a real reactor refuses it")
-
-
 class ForwardClock(Clock):
     """A clock that refuses times that have passed."""
 
@@ -22,16 +17,10 @@ class ForwardClock(Clock):
         self, delay: float, callable: Callable[..., object], *args: Any, **kwargs: Any
     ) -> IDelayedCall:
         """Call a function later, or at once."""
-        _check(delay)
+        if delay < 0:
+            raise AssertionError(f"{delay} is a time that has passed: a real reactor refuses it")
         return super().callLater(delay, callable, *args, **kwargs)
 
 
-class ForwardReactor(MemoryReactorClock):
+class ForwardReactor(ForwardClock, MemoryReactorClock):
     """A reactor in memory that refuses times that have passed."""
-
-    def callLater(
-        self, delay: float, callable: Callable[..., object], *args: Any, **kwargs: Any
-    ) -> IDelayedCall:
-        """Call a function later, or at once."""
-        _check(delay)
-        return super().callLater(delay, callable, *args, **kwargs)
