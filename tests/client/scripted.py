@@ -53,7 +53,9 @@ def job(job_id: str = JOB_ID, body: bytes = b"body", queue: str = "q") -> bytes:
 class ScriptedNode:
     """A node on a port of its own. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command, or its first two words → replies, in order, the last one repeatedly.
+    ``answers``: command, or a command and one of its words (``GETJOB TIMEOUT``: those that wait)
+    → replies, in order, the last one repeatedly. Connections share them, so requests that may
+    come on several at once, in any order, need replies of their own.
     ``requests``: all requests except HELLO. ``priorities``: by node ID, as listed by HELLO.
     """
 
@@ -65,6 +67,7 @@ class ScriptedNode:
         self.priorities: dict[str, int] = {}
         self.connections = 0
         self._ends = threading.Semaphore(0)
+        self._replying = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
@@ -131,14 +134,18 @@ class ScriptedNode:
         name = words[0].decode()
         if name != "HELLO":
             self.requests.append(words)
-        both = b" ".join(words[:2]).decode("latin-1")
-        reply = self._reply(both if both in self.answers else name)
+        with self._replying:
+            reply = self._reply(self._answered_by(name, words[1:]))
         if reply == HANG_UP:
             sock.shutdown(socket.SHUT_RDWR)
         elif reply == DIE:
             self.close()
         elif reply != NO_ANSWER:
             sock.sendall(reply)
+
+    def _answered_by(self, name: str, words: list[bytes]) -> str:
+        both = (f"{name} {word.decode('latin-1')}" for word in words)
+        return next((key for key in both if key in self.answers), name)
 
     def _reply(self, name: str) -> bytes:
         if name not in self.answers:

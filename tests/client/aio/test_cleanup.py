@@ -49,7 +49,8 @@ class ConnectionsTests(AsyncTestCase):
     def test_all_closed(self) -> None:
         """A client that is closed has no connection left: not the shared one, not those that are
         idle, and not those on which it waits."""
-        node = self.node(PING=_PONG, GETJOB=[_NIL, array(job()), _NIL, _NIL, NO_ANSWER])
+        node = self.node(PING=_PONG, GETJOB=_NIL)
+        node.answer("GETJOB TIMEOUT", array(job()), NO_ANSWER)
 
         async def use(client: Disque) -> asyncio.Task[Any]:
             await client.ping()
@@ -125,7 +126,8 @@ class ConnectionsTests(AsyncTestCase):
 
     def test_places(self) -> None:
         """Requests that were cancelled while they waited for jobs leave their places to others."""
-        node = self.node(GETJOB=[_NIL, _NIL, NO_ANSWER, NO_ANSWER, _NIL, array(job())])
+        node = self.node(GETJOB=_NIL)
+        node.answer("GETJOB TIMEOUT", NO_ANSWER, NO_ANSWER, array(job()))
 
         async def use(client: Disque) -> int:
             waiting = [asyncio.create_task(self.wait_for_jobs(client)) for _ in range(2)]
