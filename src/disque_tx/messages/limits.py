@@ -20,6 +20,8 @@ REPLICATE_MAX: Final = U16_MAX
 #: How many NACKs and deliveries of a job are counted.
 COUNTER_MAX: Final = U16_MAX
 PORT_MAX: Final = U16_MAX
+#: The longest name of a queue that gets new jobs, in bytes.
+QUEUE_BYTES_MAX: Final = 1_024
 
 #: Least and greatest number of ADDJOB's options (client protocol, section 14).
 REPLICATE_RANGE: Final = (1, REPLICATE_MAX)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.errors import CommandError
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.text.globs import is_plain
 
-#: The longest name of a queue that gets new jobs, in bytes.
-QUEUE_BYTES_MAX: Final = 1_024
 #: The longest pattern of a command, in bytes; one that is nothing but a name is as long as that.
 GLOB_BYTES_MAX: Final = 256
 

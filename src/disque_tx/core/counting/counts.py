@@ -8,10 +8,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.policies.settings import dead_queue
 from disque_tx.core.queues.queues import PAUSE_NAMES, Queue, Queues
 from disque_tx.core.state.state import State
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 
 #: The numbers of a row, behind its name.
 NUMBERS: Final = (

@@ -14,7 +14,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.base.part import NEVER_MS, Part
 from disque_tx.core.delivery.delivery import Delivery
 from disque_tx.core.getting.demanding import LINGER_MS, Demanding
@@ -27,6 +26,7 @@ from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.standing import Credit, PeerDemand
 from disque_tx.core.state.state import State
 from disque_tx.messages.demands import DEMANDED, MORE, QUEUE, RESET, RETURNED, DemandMessage
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.messages.nodes import Link, NodeEntry
 
 #: Jobs that one node gets in one turn.

@@ -11,11 +11,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.errors import CommandError
 from disque_tx.messages.limits import (
     COUNTER_MAX,
     DELAY_RANGE,
+    QUEUE_BYTES_MAX,
     REPLICATE_RANGE,
     RETRY_RANGE,
     SECONDS_MAX,

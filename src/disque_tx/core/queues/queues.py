@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX, check_queue
+from disque_tx.core.base.bounds import check_queue
 from disque_tx.core.base.client import Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.base.rates import MARK_MS, Rates
@@ -18,6 +18,7 @@ from disque_tx.core.policies.policies import Policies
 from disque_tx.core.queues.demand import QueueDemand
 from disque_tx.core.queues.selector import Selector
 from disque_tx.core.queues.standing import PeerDemand, StandingDemand
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.messages.records import Keyed
 
 #: Pause flags (cluster protocol, section 11.6).

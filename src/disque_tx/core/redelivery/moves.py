@@ -15,7 +15,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.base.client import REPLY_OFF, Client
 from disque_tx.core.base.part import Part
 from disque_tx.core.delivery.delivery import Delivery
@@ -27,6 +26,7 @@ from disque_tx.core.redelivery.replacements import ReplacementReason, Replacemen
 from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
 from disque_tx.messages import events
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.messages.records import QUEUED
 
 #: Jobs looked at per turn, and bytes of their bodies.

@@ -10,9 +10,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.lookup.namedtable import NamedTable
 from disque_tx.core.statistics.waits import Histogram
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.messages.records import Keyed
 
 #: Queues that are counted at the same time; each takes less than a kilobyte.

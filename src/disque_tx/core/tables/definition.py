@@ -14,11 +14,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.tables.calendar import EVERY, EVERY_S_MAX, Recurrence
 from disque_tx.errors import CommandError
-from disque_tx.messages.limits import REPLICATE_MAX, SECONDS_MAX
+from disque_tx.messages.limits import QUEUE_BYTES_MAX, REPLICATE_MAX, SECONDS_MAX
 from disque_tx.messages.tables import SCHEDULE_BYTES_MAX, Register
 from disque_tx.text.quoting import quote, split
 

@@ -12,12 +12,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.messages.events import ADDED, QUEUED, EventSink
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.messages.records import JobRecord
 from disque_tx.plugins.values import JobEvent
 
-#: Queues of which it is remembered who watches them, and bytes of the name of such a queue.
+#: Queues of which it is remembered who watches them.
 _QUEUES_MAX: Final = 16_384
-_NAME_BYTES_MAX: Final = 1_024
 _ONE: Final[i64] = 1
 _ALL: Final[i64] = -1
 
@@ -120,7 +120,7 @@ class Watchers(EventSink):
                     found.append(watch)
             except BaseException:
                 watch.fail()
-        if len(queue) <= _NAME_BYTES_MAX:
+        if len(queue) <= QUEUE_BYTES_MAX:
             if len(self._of_queue) >= _QUEUES_MAX:
                 self._of_queue = {}
             self._of_queue[queue] = found

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.plugins.interfaces import IHost
 from disque_tx.plugins.values import JobEvent
 from disque_tx.services.processes.channel import Message
@@ -26,7 +27,6 @@ WAITING_MAX: Final = 1_000
 #: Bytes of JSON in a message, about; and of an event besides six for each byte of its queue's name.
 _MESSAGE_BYTES: Final = 64 * 1024
 _EVENT_BYTES: Final = 150
-_NAME_BYTES: Final = 1_024
 
 Tell = Callable[[list[JobEvent], int], None]
 
@@ -92,7 +92,7 @@ class Followed:
         if source is None:
             source = self._open[key] = _Source(self._reactor, self._send, process, number)
             source.wanted = (kinds, pattern)
-            wants = None if pattern == "*" else NamePattern(pattern, _NAME_BYTES).matches
+            wants = None if pattern == "*" else NamePattern(pattern, QUEUE_BYTES_MAX).matches
             source.ends = self._host.watch(source.happened, kinds, wants)
         else:
             source.forgotten.cancel()

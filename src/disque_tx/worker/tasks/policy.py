@@ -8,10 +8,9 @@ from typing import Final
 import attrs
 
 from disque_tx.client.options import AddOptions
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.worker.tasks.results import RESULT_RETRY_S
 
-#: The longest name of a queue of a node, in bytes.
-QUEUE_BYTES_MAX: Final = 1_024
 #: As names come from nodes, and go back.
 _ESCAPES: Final = "surrogateescape"
 _EXPONENT_MAX: Final = 64
