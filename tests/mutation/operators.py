@@ -45,6 +45,8 @@ _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
 }
 #: Calls whose first two arguments may be swapped without effect.
 _SYMMETRIC: Final = {"min", "max", "isinstance", "cast", "compare_digest", "samestat"}
+#: Functions that only compute a value.
+_PURE: Final = {"min", "max", "len", "int", "bool", "i64"}
 #: Methods and functions that choose one of several, and their opposites.
 _OPPOSITES: Final = {"min": "max", "max": "min", "popleft": "pop", "appendleft": "append"}
 _IGNORED_FIELDS: Final = {"annotation", "returns", "decorator_list"}
@@ -154,7 +156,8 @@ def _whole(block: list[ast.stmt], place: int) -> Iterator[Site]:
 
 def _ordered_effects(first: ast.stmt, second: ast.stmt) -> bool:
     """Whether others could see in which order two statements were executed. Not of assignments to
-    two attributes, none of which calls anything or contains what the other one sets."""
+    two attributes, none of which calls more than a pure function or contains what the other one
+    sets."""
     if not (_is_effect(first) and _is_effect(second)):
         return False
     ours, theirs = _attribute(first), _attribute(second)
@@ -164,8 +167,8 @@ def _ordered_effects(first: ast.stmt, second: ast.stmt) -> bool:
 
 
 def _attribute(statement: ast.stmt) -> set[str] | None:
-    """The attribute that a statement without calls sets."""
-    if any(isinstance(node, ast.Call | ast.Await | ast.Subscript) for node in ast.walk(statement)):
+    """The attribute that a statement sets which calls pure functions only."""
+    if any(_may_act(node) for node in ast.walk(statement)):
         return None
     match statement:
         case ast.Assign(targets=[ast.Attribute() as target]):
@@ -173,6 +176,14 @@ def _attribute(statement: ast.stmt) -> set[str] | None:
         case ast.AugAssign(target=ast.Attribute() as target):
             return {ast.unparse(target)}
     return None
+
+
+def _may_act(node: ast.AST) -> bool:
+    """Whether an expression may do more than compute a value."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name not in _PURE
+    return isinstance(node, ast.Call | ast.Await | ast.Subscript)
 
 
 def _mentioned(statement: ast.stmt) -> set[str]:
