@@ -20,6 +20,16 @@ from disque_tx.cli.prompt.shell import Shell
 from tests.cli.double import ScriptedServer
 
 
+class Output(io.BytesIO):
+    """A buffered output. ``shown``: what has reached the screen."""
+
+    shown = b""
+
+    def flush(self) -> None:
+        """Bring it to the screen."""
+        self.shown = self.getvalue()
+
+
 class RunTests(SynchronousTestCase):
     """``run``."""
 
@@ -27,7 +37,7 @@ class RunTests(SynchronousTestCase):
         """Type ``keys`` at a prompt on a server with this script; returns the exit status."""
         self.server = ScriptedServer(*answers)
         self.addCleanup(self.server.stop)
-        self.out, self.err = io.BytesIO(), io.StringIO()
+        self.out, self.err = Output(), io.StringIO()
         self.history = InMemoryHistory()
         style = Style("formatted")
         address = self.server.address
@@ -42,7 +52,7 @@ class RunTests(SynchronousTestCase):
         """Typed commands are sent, answered and added to the history, until ``quit``."""
         status = self.type("PING\rQLEN q\rquit\r", b"+PONG\r\n", b":3\r\n")
         self.assertEqual(0, status)
-        self.assertEqual(b"PONG\n(integer) 3\n", self.out.getvalue())
+        self.assertEqual(b"PONG\n(integer) 3\n", self.out.shown)
         self.assertEqual(["PING", "QLEN q", "quit"], self.history.get_strings())
 
     def test_end_of_input(self) -> None:

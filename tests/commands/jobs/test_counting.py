@@ -307,6 +307,16 @@ class FlushTests(OverviewCase):
         self.assertEqual(1_000, self.answer())
         self.assertIn(late, self.left())
 
+    def test_others_in_the_way(self) -> None:
+        """Looking for jobs that are in no queue takes several turns on a node with many jobs."""
+        for _ in range(9_000):
+            self.add(b"other")
+        self.assertEqual([], self.answers(counting.qflush, b"QFLUSH", b"q", b"STATE", b"delayed"))
+        self.turns(1)
+        self.assertTrue(self.client.blocked)
+        self.turns(9)
+        self.assertEqual(1, self.answer())
+
     def test_client_gone(self) -> None:
         """A flush that was begun is finished without its client."""
         self.assertEqual([], self.answers(counting.qflush, b"QFLUSH", b"q"))

@@ -9,9 +9,10 @@ from disque_tx.commands.jobs.queues import jscan, pause, qlen, qpeek, qscan, qst
 from disque_tx.commands.jobs.retries import qmove
 from disque_tx.commands.tables.policies import qpolicy
 from disque_tx.commands.tables.schedules import schedule
-from disque_tx.core.base.bounds import GLOB_BYTES_MAX, QUEUE_BYTES_MAX
+from disque_tx.core.base.bounds import GLOB_BYTES_MAX
 from disque_tx.core.base.client import Client
 from disque_tx.core.jobs.letters import letter_body
+from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from tests.commands.jobs.test_jobs import JobsCase
 from tests.core.bench import ME, make_job
 

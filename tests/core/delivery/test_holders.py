@@ -106,6 +106,14 @@ class SameMomentTests(HolderCase):
             self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.assertEqual(number + 1, job.deliveries)
 
+    def test_long_retry(self) -> None:
+        """What is the same moment does not depend on how long RETRY is."""
+        job = self.copy(retry_s=86_400)
+        self.receive_signal(B, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.pass_ms(2_000)
+        self.receive_signal(C, bustypes.QUEUED, job.id, BY_RETRY, INCR_DELIV)
+        self.assertEqual(2, job.deliveries)
+
     def test_other_reason(self) -> None:
         """RETRY that was over counts where it had just begun anew for another reason: a consumer
         works on the job, or it has come back by a NACK."""

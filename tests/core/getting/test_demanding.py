@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.core.base.client import Client
-from disque_tx.core.getting.demanding import LINGER_MS
+from disque_tx.core.getting.demanding import _QUEUES_PER_SLICE, LINGER_MS, _NotingClients
 from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.messages.bus import QueueSignal
 from disque_tx.messages.bustypes import NEEDJOBS
@@ -210,6 +210,18 @@ class TellTests(FlowTestCase):
         self.assertLessEqual(max(sizes), ENTRIES_MAX)
         self.flow.run(200)
         self.assertEqual(len(names), len(self.wanted(0)))
+
+    def test_many_clients(self) -> None:
+        """Which queues clients wait for is looked up in parts: however many clients wait, a node
+        that comes does not cost a long turn."""
+        for _ in range(1_200):
+            self.wait(1)
+        node = self.flow.nodes[1]
+        task = _NotingClients(node.queues, node.waiters)
+        parts = 1
+        while not task.step(self.flow.now_ms):
+            parts += 1
+        self.assertEqual(-(-2 * 1_200 // _QUEUES_PER_SLICE), parts)
 
     def test_idle(self) -> None:
         """Nodes whose clients never waited tell each other nothing, not even that they are new."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from disque_tx.core import recovery
 from disque_tx.core.healing.restarts import BATCH_MAX
 from disque_tx.messages.bustypes import HANDOVER, REPLJOB
-from disque_tx.messages.handover import ANSWER, NOT_HELD, HandoverEntry, HandoverMessage
+from disque_tx.messages.handover import (
+    ANSWER,
+    FULL,
+    NOT_HELD,
+    RESTARTED,
+    HandoverEntry,
+    HandoverMessage,
+)
 from disque_tx.messages.nodes import LEAVING
 from tests.core.bench import MemoryLog
 from tests.core.flowbench import Direction
@@ -171,6 +178,21 @@ class RestartTests(HealCase):
         self.pass_ms(40_000)
         self.assertEqual(2, len(self.holders(job_id)))
         self.assertNotIn(holder, self.holders(job_id))
+
+    def test_full_and_others(self) -> None:
+        """A job that has ended meanwhile is not in the way of the others in the same answer, and
+        nodes look at once for another holder."""
+        ids = [self.add_job(0, replicate=5) for _ in range(3)]
+        node, sender = self.flow.nodes[0], self.flow.entry(0, 1)
+        self.restart(1)
+        link = self.flow.entry(1, 0).link
+        assert link is not None and isinstance(link.sink, Direction)
+        link.sink.cut = True
+        self.pass_ms(_SOON_MS)
+        node.acknowledge(ids[:1])
+        entries = [HandoverEntry(job_id, NOT_HELD) for job_id in ids]
+        node.evacuation.receive(sender, HandoverMessage(RESTARTED, entries, ANSWER | FULL))
+        self.assertEqual([4, 4], [len(self.job(0, job_id).nodes) for job_id in ids[1:]])
 
     def never_got(self, job_id: bytes) -> int:
         """A node that the list of the job names at all holders, though it has no copy."""

@@ -162,6 +162,24 @@ class OtherTests(LeaveCase):
         self.pass_ms(5_000)
         self.assertEqual(2, sum(self.length(at) for at in (1, 2, 3)))
 
+    def test_delay_not_taken_over(self) -> None:
+        """A node that says it has the job, but not that it waits out the DELAY, is not relied on:
+        the job stays here, and the other node is asked anew, at once."""
+        job_id = self.add_job(0, replicate=2, delay_s=60)
+        for at in (1, 2, 3):
+            self.hold_back(0, at, True)
+        self.evacuate(0)
+        self.pass_ms(2_000)
+        node = self.flow.nodes[0]
+        confirmations = node.evacuation.confirmations
+        receiver = self.flow.ids.index(confirmations.promises[job_id].receiver)
+        number = int(confirmations.number)
+        message = HandoverMessage(number, [HandoverEntry(job_id, HELD)], ANSWER)
+        message.sender = self.flow.ids[receiver]
+        node.receive(self.flow.links[(receiver, 0)], message)
+        self.assertEqual({}, confirmations.pending)
+        self.assertIn(0, self.holders(job_id))
+
     def test_delayed_at_most_once(self) -> None:
         """So is that of a job with RETRY 0, which then is there once."""
         self.add_job(0, replicate=1, delay_s=60, retry_s=0)

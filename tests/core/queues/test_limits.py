@@ -145,6 +145,18 @@ class RateTests(LimitCase, MatchCase):
             self.add()
         self.assertEqual([0, 0, 0, 500, 1_000, 1_500], self.times())
 
+    def test_each_in_time(self) -> None:
+        """A queue whose next job may go soon does not wait for one whose next may go later."""
+        self.policy(b"q", rate="2", rate_burst="1")
+        self.policy(b"r", rate="0.1", rate_burst="1")
+        for name in (b"r", b"q"):
+            for _ in range(2):
+                self.add(name)
+            self.get(name)
+            client = self.wait(name)
+        self.pass_ms(600)
+        self.assertEqual(1, len(self.replies(client)))
+
     def test_default_burst(self) -> None:
         """Without rate-burst, one second's worth may go at once, and at least one job."""
         policy = QueuePolicy(b"q")
@@ -195,6 +207,18 @@ class RateTests(LimitCase, MatchCase):
             self.add(b"q%d" % number)
             self.get(b"q%d" % number)
             self.begin(self.now_ms + 20, self.wall_us)
+        self.assertLessEqual(len(self.node.getting.limits), 1_001)
+
+    def test_rate_gone(self) -> None:
+        """What was kept about queues that have no rate any more makes room for others."""
+        self.policy(b"q*", rate="0.001", concurrency="9")
+        self.policy(b"r*", rate="0.001")
+        for number in range(1_100):
+            if number == 1_000:
+                self.policy(b"q*", rate="0")
+            name = b"%s%d" % (b"q" if number < 1_000 else b"r", number)
+            self.add(name)
+            self.get(name)
         self.assertLessEqual(len(self.node.getting.limits), 1_001)
 
     @given(

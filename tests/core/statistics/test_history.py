@@ -67,6 +67,15 @@ class HistoryTests(NodeCase):
         self.assertEqual([0, 1], self.column("in_flight"))
         self.assertEqual(self.column("added"), self.column("added", None))
 
+    def test_times(self) -> None:
+        """A point says when its step began, by the wall clock: charts show days and hours."""
+        began_s = self.wall_us // 1_000_000 // STEPS_S[0] * STEPS_S[0]
+        self.add()
+        for _ in range(2):
+            self.step()
+        rows = self.history.between(b"q", 0, 0, 1 << 40)
+        self.assertEqual([began_s, began_s + STEPS_S[0]], [row[0] * STEPS_S[0] for row in rows])
+
     def test_timed_out(self) -> None:
         """A job whose RETRY passes has failed, too: its worker never said so."""
         self.add(retry_s=5)

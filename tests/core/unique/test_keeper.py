@@ -84,6 +84,18 @@ class MergeTests(KeeperCase):
             self.assertEqual((0, HELD), self.known())
             self.assertEqual(expected, self.left_ms(), times)
 
+    def test_everyone_gets_to_know(self) -> None:
+        """Once its job is made, every other keeper of a key gets to know, whether it has granted
+        the key or not, and so does whoever granted it; each once."""
+        others = [node_id for node_id in self.keepers() if node_id != A]
+        self.merge(HELD)
+        for granted in ([], [A], [B], [B, C]):
+            self.cluster.waiting.clear()
+            self.keeper.job_made(self.found(), granted)
+            self.keeper.copies.send()
+            receivers = [way.to for way, _ in self.cluster.waiting]
+            self.assertEqual(sorted({*others, *granted} - {A}), sorted(receivers), granted)
+
     def test_looked_at(self) -> None:
         """A key that another node passed on is looked at a second later, for its job may be done by
         now; one that was reserved here after half a minute, and one that is kept for a while not at

@@ -52,6 +52,13 @@ class PluginClientTests(PluginClientCase):
         self.assertIn(b"name=console ", line)
         self.assertIn(b"cmd=qlen", line)
 
+    def test_descriptor(self) -> None:
+        """A client whose connection has a descriptor of its own is listed with it."""
+        transport = StringTransport(peerAddress=IPv4Address("TCP", "127.0.0.1", 5001))
+        transport.fd = 9  # type: ignore[attr-defined]
+        PluginClient(self.service, self.admission, self.passwords, self.guard, transport, "gopher")
+        self.assertIn(b" fd=9 ", self.turn(b"CLIENT LIST"))
+
     def test_killed(self) -> None:
         """CLIENT KILL closes its connection."""
         _client, transport = self.visit()

@@ -64,6 +64,7 @@ class Child(StringTransport):
 
     def closeStdin(self) -> None:
         """Part of Twisted's interface."""
+        self.write(b"<end>")
 
 
 class Starter(Clock):
@@ -176,7 +177,7 @@ class StartedTests(SynchronousTestCase):
         """A program gets the body, and knows which job it is, beside what the worker was given."""
         self.processes.command(handler_of(Command(["convert", "-"])), self.context)
         (child,) = self.reactor.children
-        self.assertEqual(([b"convert", b"-"], b"body"), (child.argv, child.value()))
+        self.assertEqual(([b"convert", b"-"], b"body<end>"), (child.argv, child.value()))
         about = {"DISQUE_JOB_ID": "D-1", "DISQUE_QUEUE": "mail", "DISQUE_ATTEMPT": "3"}
         self.assertEqual({"SHOP": "1", **about}, child.environ)
 

@@ -36,6 +36,16 @@ class BackoffTests(WorkerTestCase):
         self.assertEqual([], self.client.times("NACK"))
         self.stop(worker)
 
+    def test_retry_by_heartbeat(self) -> None:
+        """What RETRY the job has comes with a heartbeat, which it needs anyway, and does not cost
+        a request of its own."""
+        self.client.put("a")
+        worker = self.worker({"a": _boom})
+        self.pass_s(0.1)
+        self.assertEqual(1, len(self.client.times("WORKING")))
+        self.assertEqual([], self.client.times("SHOW"))
+        self.stop(worker)
+
     def test_stopping(self) -> None:
         """A job that fails while its worker stops is for the other workers at once, and the worker
         does not wait for it."""

@@ -75,6 +75,8 @@ class SearchTests(SlicedCase):
             "text=x&attempts=-1",
         ):
             self.problem(400, "ERR", self.http("GET", f"/api/v1/search?{words}"))
+        blank = self.http("GET", "/api/v1/search?text=%20")
+        self.assertEqual("text must not be empty.", blank.json["detail"])
 
     def test_no_bodies_beyond(self) -> None:
         """A node looks at the beginning of bodies only, so that one job costs no more than
