@@ -133,7 +133,8 @@ class FindingsTests(SynchronousTestCase):
 
     def test_paused(self) -> None:
         """A paused queue is intended, too."""
-        self.only("3 of", attrs.evolve(node_view(1), paused=3), problem=False)
+        view = attrs.evolve(node_view(1), paused=3)
+        self.only("has 3 paused queues among its first 1000", view, problem=False)
 
     def test_original(self) -> None:
         """The original program is recognised by fields that it does not have."""
@@ -181,7 +182,7 @@ class FindingsTests(SynchronousTestCase):
             (month, day, "expires in 24 hours", True),
             (month, 0, "has expired", True),
             (8 * 3600, 7 * 3600, "expires in 7 hours", False),
-            (8 * 3600, 3600, "expires in 1 hours", True),
+            (8 * 3600, 3600, "expires in 1 hour", True),
         ):
             view = self.certificate(near, left)
             self.only(f"of the bus, that {what}", view, problem=problem)

@@ -90,7 +90,7 @@ class QueueFindingTests(SynchronousTestCase):
         self.assertEqual([], self.found(attrs.evolve(slow, alert_wait_s=600)))
         (finding,) = self.found(attrs.evolve(slow, alert_wait_s=60))
         self.assertIn("the first of the 7 jobs of mail waits for more than the 60 s", finding.what)
-        self.assertIn("3 jobs are in flight, 0.5 left per second", finding.what)
+        self.assertIn("jobs in flight: 3, 0.5 left per second", finding.what)
         self.assertEqual(9_460.0, finding.since_s)
 
     def test_odd_names(self) -> None:

@@ -642,7 +642,7 @@ class DrainingTests(WorkerTestCase):
         worker = self.worker({"a": self.note}, HangingPool, concurrency=2)
         self.stop(worker, 60)
         self.assertEqual("Worker w does ['a']", said[0])
-        self.assertEqual("Worker w stops; 2 jobs are here", said[1])
+        self.assertEqual("Worker w stops, with 2 jobs here", said[1])
         self.assertEqual("Worker w has stopped", said[-1])
         self.assertEqual(0, len(worker._held))
 
@@ -686,5 +686,5 @@ class DrainingTests(WorkerTestCase):
         self.pools[0].release()
         said = warnings(self)
         self.stop(worker, 30)
-        self.assertIn("1 jobs are left to their RETRY", said)
+        self.assertIn("Left to RETRY: 1 job", said)
         self.assertEqual(0, len(worker._held))

@@ -197,8 +197,8 @@ def _delays(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         yield Finding(
             PROBLEM if delays >= _DELAYS_MANY or longest_s >= _DELAY_LONG_S else NOTE,
             view.address,
-            f"is slow: it could do nothing for up to {longest_s:.1f} s, {delays} times in the last"
-            " minute",
+            f"is slow: it could do nothing for up to {longest_s:.1f} s, {counted(delays, 'time')}"
+            " in the last minute",
             "Its machine is busy or swaps, or commands take long: SLOWLOG GET shows these.",
             link=NODES_PAGE,
         )
@@ -220,7 +220,7 @@ def _paused(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             view.address,
-            f"{view.paused} of its first {QUEUES_MAX} queues are paused",
+            f"has {counted(view.paused, 'paused queue')} among its first {QUEUES_MAX}",
             "PAUSE queue none, if this is not intended.",
             link="#/queues",
         )
@@ -281,9 +281,9 @@ def _certificates(view: SurveyedNode, survey: Survey) -> Iterator[Finding]:
     if not left_s:
         when = "has expired"
     elif left_s < 2 * _DAY_S:
-        when = f"expires in {left_s // 3600} hours"
+        when = f"expires in {counted(left_s // 3600, 'hour')}"
     else:
-        when = f"expires in {left_s // _DAY_S} days"
+        when = f"expires in {counted(left_s // _DAY_S, 'day')}"
     yield Finding(
         PROBLEM if left_s < near_end_s * _CERTIFICATE_URGENT else NOTE,
         view.address,

@@ -87,8 +87,8 @@ def _late(survey: Survey) -> Iterator[Finding]:
                 PROBLEM,
                 _CLUSTER,
                 f"the first of the {counted(queue.queued, 'job')} of {printable(queue.name)} waits"
-                f" for more than the {queue.alert_wait_s} s of alert-wait; {queue.blocked} clients"
-                f" wait for jobs, {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left"
+                f" for more than the {queue.alert_wait_s} s of alert-wait; clients waiting:"
+                f" {queue.blocked}, jobs in flight: {queue.in_flight}, {queue.out_per_s:g} left"
                 " per second",
                 "Start more workers for it, or find out what slows them down.",
                 None if not survey.now_s else survey.now_s - queue.oldest_s + queue.alert_wait_s,
@@ -108,7 +108,7 @@ def _slow(survey: Survey) -> Iterator[Finding]:
                 _CLUSTER,
                 f"the first of the {counted(queue.queued, 'job')} of {printable(queue.name)} has"
                 f" waited for {queue.oldest_s:.0f} s; 99 % wait {usual_s:g} s at most usually;"
-                f" {queue.in_flight} jobs are in flight, {queue.out_per_s:g} left per second",
+                f" jobs in flight: {queue.in_flight}, {queue.out_per_s:g} left per second",
                 "Start more workers for it, or find out what slows them down: its charts show since"
                 " when, and what was deployed.",
                 _since_s(queue, survey),

@@ -20,6 +20,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from disque_tx.text.counts import counted
 from disque_tx.worker.base.context import Context, DeliveredJob, HeldJob, WorkerClient
 from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers, UnknownTask
 from disque_tx.worker.fetching import Fetcher, order_of
@@ -192,9 +193,8 @@ class Worker(Service):
         return waiting
 
     async def _drain(self) -> None:
-        _log.info(
-            "Worker {name} stops; {n} jobs are here", name=self.worker_name, n=len(self._held)
-        )
+        here = counted(len(self._held), "job")
+        _log.info("Worker {name} stops, with {jobs} here", name=self.worker_name, jobs=here)
         self._presence.drain()
         self._schedules.stop()
         for held in self._batches.take_all():
@@ -207,7 +207,7 @@ class Worker(Service):
             self._runner.stop_all()
             await self._until(lambda: not self._runner.busy, _SETTLE_S + _SETTLE_S)
         if not await self._until(lambda: not self._held, _SETTLE_S):
-            _log.warn("{n} jobs are left to their RETRY", n=len(self._held))
+            _log.warn("Left to RETRY: {jobs}", jobs=counted(len(self._held), "job"))
             for held in list(self._held):
                 self._settling.leave(held)
         self._settling.close()

@@ -143,7 +143,7 @@ class ThreeNodesTests(FleetTestCase):
         status, output, _ = disque("cluster", "check", *addresses(first))
         self.assertEqual(0, status, output)
         self.assertIn(f"note: {addresses(second)[0]}: is leaving", output)
-        self.assertIn("1 of its first", output)
+        self.assertIn("has 1 paused queue among its first", output)
         first.call("PAUSE", self.queue, "none")
 
     def test_server_commands(self) -> None:

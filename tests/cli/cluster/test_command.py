@@ -146,7 +146,7 @@ class ClusterTests(VerbCase):
         self.connect().call("PAUSE", "q", "in")
         words = ("cluster", "check", self.node.address)
         status, output, _ = self.disque(*words)
-        note = f"note: {self.node.address}: 1 of its first 1000 queues are paused"
+        note = f"note: {self.node.address}: has 1 paused queue among its first 1000"
         lines = [note, "    PAUSE queue none, if this is not intended."]
         self.assertEqual(
             (0, [*lines, "1 node answered: no problem"]), (status, output.splitlines())
@@ -195,7 +195,7 @@ class ClusterTests(VerbCase):
         self.assertEqual((1, True), (status, output != nothing))
         status, output, errors = self.disque(*words, "--do", "--yes")
         self.assertEqual((0, nothing), (status, output))
-        self.assertIn("Deleted: policies of 1 patterns, 1 schedules.", errors)
+        self.assertIn("Deleted: policies of 1 pattern, 1 schedule.", errors)
 
 
 class EvacuateTests(VerbCase):

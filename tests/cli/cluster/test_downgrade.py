@@ -47,7 +47,7 @@ class DowngradeTests(VerbCase):
         self.lose(5, 1)
         status, lines, _ = self.said()
         self.assertEqual("policies of 5 patterns: p0, p1, p2, p3, p4", lines[0])
-        self.assertEqual("1 schedules: s0", lines[1])
+        self.assertEqual("1 schedule: s0", lines[1])
         status, (line,), _ = self.said("--json")
         self.assertEqual(1, status)
         (found,) = json.loads(line).values()
@@ -72,7 +72,7 @@ class DowngradeTests(VerbCase):
         listed after that."""
         self.lose(2, 1)
         status, lines, errors = self.said("--do", "--yes")
-        self.assertEqual("Deleted: policies of 2 patterns, 1 schedules.\n", errors)
+        self.assertEqual("Deleted: policies of 2 patterns, 1 schedule.\n", errors)
         self.assertEqual(1, status)
         self.assertEqual("2 keys of jobs: ADDJOB with UNIQUE is refused by originals", lines[0])
         self.assertEqual(([], []), (self.call("QPOLICY", "LIST"), self.call("SCHEDULE", "LIST")))
@@ -90,7 +90,9 @@ class DowngradeTests(VerbCase):
                 self.call("QPOLICY", "SET", f"p{number}", "ttl", 5)
             for number in range(schedules):
                 self.disque("schedule", "set", f"s{number}", "@daily", "q", "b")
-            deleted = f"Deleted: policies of {policies} patterns, {schedules} schedules.\n"
+            patterns = "1 pattern" if policies else "0 patterns"
+            schedule = "1 schedule" if schedules else "0 schedules"
+            deleted = f"Deleted: policies of {patterns}, {schedule}.\n"
             self.assertEqual((0, ["nothing"], deleted), self.said("--do", "--yes"))
 
     def test_deleted_once(self) -> None:
@@ -104,8 +106,9 @@ class DowngradeTests(VerbCase):
             words = ("cluster", "downgrade", self.node.address, other.address, "--do", "--yes")
             _status, _output, errors = self.disque(*words)
             left = len(self.client.policy_list()), len(client.policy_list())
-        said = "Deleted: policies of {} patterns, {} schedules.\n".format
-        self.assertIn((errors, left), ((said(2, 1), (0, 1)), (said(1, 0), (2, 0))))
+        of_this = "Deleted: policies of 2 patterns, 1 schedule.\n"
+        of_other = "Deleted: policies of 1 pattern, 0 schedules.\n"
+        self.assertIn((errors, left), ((of_this, (0, 1)), (of_other, (2, 0))))
 
     def test_deleted_beside_originals(self) -> None:
         """Originals that are in the cluster already do not keep policies from being deleted at the
@@ -120,7 +123,7 @@ class DowngradeTests(VerbCase):
             self.addCleanup(original.close)
             addresses.append(original.address)
         status, output, errors = self.disque("cluster", "downgrade", *addresses, "--do", "--yes")
-        self.assertEqual("Deleted: policies of 2 patterns, 1 schedules.\n", errors)
+        self.assertEqual("Deleted: policies of 2 patterns, 1 schedule.\n", errors)
         self.assertEqual((1, 6), (status, output.count(": nothing\n")))
         self.assertEqual([], self.call("QPOLICY", "LIST"))
 

@@ -42,7 +42,7 @@ class QueuedTests(ReportCase):
         for _ in range(2):
             self.assertFalse(bench.aof.queued.resume())
         self.assertEqual(
-            ["notice: 2 of 3 jobs that were queued when the node stopped are queued again"],
+            ["notice: Queued again: 2 of 3 jobs that waited when the node stopped"],
             self.said(bench),
         )
 

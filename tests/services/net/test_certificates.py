@@ -76,7 +76,7 @@ class ExpiryTests(TlsCase):
         watch.stopService()
         lines = [line for line in self.logged().splitlines() if "the bus: the certificate" in line]
         for line, left in zip(
-            lines, ("in 2 days", "in 1 days", "in 0 days", "expired"), strict=True
+            lines, ("in 2 days", "in 1 day.", "in 0 days", "expired"), strict=True
         ):
             self.assertIn(left, line)
             self.assertIn("send SIGHUP", line)

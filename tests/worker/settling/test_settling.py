@@ -104,9 +104,7 @@ class NackTests(WorkerTestCase):
         self.pass_s(0.1)
         (line,) = [line for line in said if "could not be given back" in line]
         self.assertTrue(
-            line.startswith(
-                "2 jobs could not be given back, and are delivered after their RETRY: "
-            ),
+            line.startswith("2 jobs could not be given back: delivery after RETRY: "),
             line,
         )
         self.pools[0].release()

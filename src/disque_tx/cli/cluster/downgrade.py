@@ -23,6 +23,7 @@ from disque_tx.cli.verbs.base.survey import basic_view, survey
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
 from disque_tx.client.requests.schedules import Schedule
+from disque_tx.text.counts import counted
 
 #: Fields of INFO policies → what they count, for people.
 _COUNTED: Final = {
@@ -49,9 +50,9 @@ class Losses:
         """For people, a line each."""
         found = []
         if self.policies:
-            found.append(f"policies of {len(self.policies)} patterns: {_some(self.policies)}")
+            found.append(f"{_policies(len(self.policies))}: {_some(self.policies)}")
         if self.schedules:
-            found.append(f"{len(self.schedules)} schedules: {_some(self.schedules)}")
+            found.append(f"{counted(len(self.schedules), 'schedule')}: {_some(self.schedules)}")
         found += [f"{count} {what}" for what, count in self.counts.items()]
         if self.keys_in_log:
             found.append("keys in the log: once the node is stopped, disque-check-aof --original")
@@ -104,6 +105,10 @@ def _schedules(node: Disque) -> list[Schedule]:
 _SHOWN: Final = 5
 
 
+def _policies(patterns: int) -> str:
+    return f"policies of {counted(patterns, 'pattern')}"
+
+
 def _some(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
@@ -139,9 +144,8 @@ def command(
         if do:
             agreed("Delete all policies and schedules of the cluster?", yes)
             policies, schedules = _given_up(members, asked)
-            click.echo(
-                f"Deleted: policies of {policies} patterns, {schedules} schedules.", err=True
-            )
+            deleted = f"{_policies(policies)}, {counted(schedules, 'schedule')}"
+            click.echo(f"Deleted: {deleted}.", err=True)
         answers = members.try_to_ask(asked, losses)
     if as_json:
         output.document({at: attrs.asdict(one) for at, one in answers.of.items()})

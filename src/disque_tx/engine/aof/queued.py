@@ -20,6 +20,7 @@ from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import queued_path, read_whole, set_aside
 from disque_tx.errors import PeerError
+from disque_tx.text.counts import counted
 from disque_tx.wire.files.queued import TAIL_BYTES, QueuedJobs, digest, parse, render
 
 #: More than the largest node holds.
@@ -99,8 +100,8 @@ class QueuedFile:
                 return True
         if self._listed:
             self._reports.notice(
-                f"{self._resumed} of {self._done} jobs that were queued when the node stopped are"
-                " queued again"
+                f"Queued again: {self._resumed} of {counted(self._done, 'job')} that waited when"
+                " the node stopped"
             )
         self._listed, self._done = [], 0
         return False

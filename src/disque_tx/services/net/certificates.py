@@ -17,6 +17,7 @@ from twisted.internet.task import LoopingCall
 from zope.interface import implementer
 
 from disque_tx.errors import ConfigError
+from disque_tx.text.counts import counted
 
 if TYPE_CHECKING:
     from OpenSSL import SSL
@@ -137,7 +138,7 @@ class Certificates(Service):
             if left_s < 0:
                 problem = f"expired on {date}: clients and nodes that check it refuse to connect"
             else:
-                problem = f"expires on {date}, in {left_days} days"
+                problem = f"expires on {date}, in {counted(left_days, 'day')}"
             self._log.warning(
                 f"{identity.name}: the certificate {problem}. Put a new one in its place, then send"
                 " SIGHUP to this process ('systemctl reload disque')."

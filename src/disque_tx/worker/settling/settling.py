@@ -18,6 +18,7 @@ from twisted.logger import Logger
 
 from disque_tx.client import Refused
 from disque_tx.client.options import AddOptions, original_options
+from disque_tx.text.counts import counted
 from disque_tx.worker.base.context import HeldJob, WorkerClient
 from disque_tx.worker.settling.leases import WorkerLeases
 
@@ -85,7 +86,8 @@ class Settler:
                     self._acks = batch + self._acks
                     await self.back_off(failures, "ACKJOB", error)
                     continue
-                _log.error("{n} jobs are done and could not be acknowledged", n=len(batch))
+                jobs = counted(len(batch), "job")
+                _log.error("Done, and could not be acknowledged: {jobs}", jobs=jobs)
             failures = 0
             self._finish(batch)
         self._acking = False
@@ -155,8 +157,8 @@ class Settler:
             queued = await self._client.nack_taken(jobs, reason=reason)
         except Exception as error:
             _log.warn(
-                "{n} jobs could not be given back, and are delivered after their RETRY: {error}",
-                n=len(batch),
+                "{jobs} could not be given back: delivery after RETRY: {error}",
+                jobs=counted(len(batch), "job"),
                 error=error,
             )
             queued = 0

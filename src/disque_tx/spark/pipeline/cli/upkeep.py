@@ -35,7 +35,9 @@ def optimize_command(table: str, again: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(attrs.asdict(done)))
     else:
-        click.echo(f"{done.merged} files became {done.new}; the table has {done.files} now.")
+        click.echo(
+            f"{counted(done.merged, 'file')} became {done.new}; the table has {done.files} now."
+        )
 
 
 @click.command("vacuum")
