@@ -387,7 +387,7 @@ class SwitchTests(SynchronousTestCase):
         bench.turn(bench.add)
         self.assertEqual("off", bench.field("aof_state"))
         self.assertIsNone(bench.node.outbox.log)
-        self.assertEqual(0, self.files.open_files)
+        self.assertEqual((0, 0), (self.files.open_files, bench.aof.size))
         self.assertEqual(there, self.survivors())
 
     def test_off_during_rewrite(self) -> None:
