@@ -2,7 +2,8 @@
 
 A protocol that works within the turns of the node, as fast as RESP, finds the rest of what it needs
 in :mod:`disque_tx.plugins.direct`. ``*_RANGE``: least and greatest number of an option of ADDJOB.
-``HISTORY_NUMBERS``: of a point of the history, of which the first ``HISTORY_COUNTS`` are events.
+``QUEUE_BYTES_MAX``: of the longest name of a queue. ``HISTORY_NUMBERS``: of a point of the history,
+of which the first ``HISTORY_COUNTS`` are events.
 """
 
 from disque_tx.core.statistics.rings import COUNTS as HISTORY_COUNTS
@@ -12,6 +13,7 @@ from disque_tx.messages.events import KIND_NAMES, REASON_NAMES
 from disque_tx.messages.limits import (
     DELAY_RANGE,
     MAXLEN_RANGE,
+    QUEUE_BYTES_MAX,
     REPLICATE_RANGE,
     RETRY_RANGE,
     TTL_RANGE,
@@ -40,6 +42,7 @@ __all__ = [
     "HISTORY_NUMBERS",
     "KIND_NAMES",
     "MAXLEN_RANGE",
+    "QUEUE_BYTES_MAX",
     "REASON_NAMES",
     "REPLICATE_RANGE",
     "RETRY_RANGE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from twisted.internet.testing import StringTransport
 
-from disque_tx.protocols.http.server.exchange import NAME_BYTES
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.server.slices import SLICE_BYTES
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 from tests.protocols.http.generated import ENDLESS, Hostile, hostile_requests
@@ -25,7 +25,7 @@ class GeneratedTests(SlicedCase):
         self.document = self.http("GET", "/api/v1/openapi.json").json
         for number in range(300):
             name = b"%03d" % number
-            self.call(b"ADDJOB", name + b"a" * (NAME_BYTES - len(name)), b"x", b"0")
+            self.call(b"ADDJOB", name + b"a" * (QUEUE_BYTES_MAX - len(name)), b"x", b"0")
         for number in range(30):
             self.call(b"ADDJOB", b"large", b"\xff" * 200_000, b"0")
             self.call(b"ADDJOB", b"dead:large", letter("y" * 100_000), b"0")

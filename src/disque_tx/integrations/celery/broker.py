@@ -16,7 +16,6 @@ from disque_tx.integrations.celery.messages import add_options, encoded, home, q
 from disque_tx.integrations.celery.options import BrokerOptions
 from disque_tx.integrations.cluster import ask_all
 from disque_tx.integrations.leases import Leases
-from disque_tx.text.counts import counted
 
 _LOG: Final = logging.getLogger(__name__)
 _PURGED_AT_ONCE: Final = 500
@@ -73,8 +72,7 @@ class Broker:
         try:
             self.client.ack_jobs(*[job.id for job in jobs])
         except ClientError as error:
-            again = counted(len(jobs), "message")
-            _LOG.warning("%s may be delivered again: %s", again, error)
+            _LOG.warning("Messages that may be delivered again: %d. %s", len(jobs), error)
 
     def bury(self, job: TakenJob, reason: str) -> None:
         """Make a dead letter of a job that is not a message: another delivery would not help."""

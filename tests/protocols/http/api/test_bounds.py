@@ -9,6 +9,7 @@ from urllib.parse import quote
 from twisted.internet.testing import StringTransport
 
 from disque_tx.engine.calendar import CronCalendar
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.bodies import (
     BEGINNING,
     BODIES_MAX,
@@ -18,7 +19,7 @@ from disque_tx.protocols.http.api.base.bodies import (
 from disque_tx.protocols.http.api.jobs import deadletters
 from disque_tx.protocols.http.api.jobs.letters import LETTER_BYTES_MAX, TOO_LONG
 from disque_tx.protocols.http.server.channel import Channel
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, PATTERN_BYTES
+from disque_tx.protocols.http.server.exchange import PATTERN_BYTES
 from disque_tx.protocols.http.server.slices import COSTLY_MAX, SLICE_BYTES
 from disque_tx.protocols.http.server.streaming import STALLED_S
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
@@ -143,7 +144,7 @@ class LetterTests(SlicedCase):
     def test_long_name(self) -> None:
         """The letters of a queue with the longest name are found where the node puts them."""
         queue = "q" * 1_020
-        self.call(b"ADDJOB", (b"dead:" + queue.encode())[:NAME_BYTES], letter("short"), b"0")
+        self.call(b"ADDJOB", (b"dead:" + queue.encode())[:QUEUE_BYTES_MAX], letter("short"), b"0")
         answer = self.slow("GET", f"{_V1}/queues/{queue}/dead-letters").json
         self.assertEqual((1, "short"), (answer["total"], answer["reasons"][0]["reason"]))
 
@@ -276,7 +277,7 @@ class NameTests(SlicedCase):
         """No route takes a longer name than a queue may have."""
         for route in self.factory.routes:
             for name in route.names:
-                path = route.path.replace(f"{{{name}}}", "x" * (NAME_BYTES + 1))
+                path = route.path.replace(f"{{{name}}}", "x" * (QUEUE_BYTES_MAX + 1))
                 self.problem(400, "ERR", self.http(route.method, path))
 
     def test_queries(self) -> None:
@@ -296,7 +297,7 @@ class NameTests(SlicedCase):
 
     def test_bodies(self) -> None:
         """Nor are they taken in a body."""
-        name = "x" * (NAME_BYTES + 1)
+        name = "x" * (QUEUE_BYTES_MAX + 1)
         answer = self.http("POST", f"{_V1}/queues/q/move", {"to": name})
         self.problem(400, "ERR", answer)
         new = {"every_s": 60, "queue": name, "body": "x"}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins import HISTORY_COUNTS, HISTORY_NUMBERS
+from disque_tx.plugins import HISTORY_COUNTS, HISTORY_NUMBERS, QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.kept import KeptAnswers
 from disque_tx.protocols.http.api.base.newest import newest
 from disque_tx.protocols.http.api.base.values import (
@@ -22,7 +22,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of, source
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
@@ -185,7 +185,7 @@ def history_routes() -> list[Route]:
     """The samples of all queues, and of one."""
     histories = Histories()
     span = Parameter("span", "How far back", default="1h", choices=tuple(_SPANS))
-    queue = Parameter("queue", "Of this queue alone", longest=NAME_BYTES)
+    queue = Parameter("queue", "Of this queue alone", longest=QUEUE_BYTES_MAX)
     columns = schema(**{_AT: array(NUMBER)}, **{name: array(REAL) for name in HISTORY_NUMBERS})
     mark = schema(at_ms=NUMBER, kind=TEXT, what=TEXT, who=TEXT, node=TEXT, process=NUMBER)
     answer = schema(

@@ -6,15 +6,16 @@ import json
 from typing import Any, Final
 
 from disque_tx import __version__
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.values import ROOT
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import CONTENT_TYPE
 from disque_tx.protocols.http.server.routes import Route, Routes
 
 #: Problems of every route, and those of routes that need a password.
 _COMMON: Final = (400, 405, 408, 413, 415, 421, 500)
 _GUARDED: Final = (401, 403, 429, 503)
-_NAME: Final = {"type": "string", "maxLength": NAME_BYTES}
+_NAME: Final = {"type": "string", "maxLength": QUEUE_BYTES_MAX}
 _PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status", "code", "detail"],

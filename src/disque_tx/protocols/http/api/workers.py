@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.client.requests.replies import json_object
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.values import (
     FLAG,
     NODES,
@@ -23,7 +24,7 @@ from disque_tx.protocols.http.api.base.values import (
     text,
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import Share
@@ -246,7 +247,7 @@ def worker_routes() -> list[Route]:
             "GET", f"{ROOT}/workers", workers, "Workers, each once, and what they do",
             (
                 Parameter("limit", "At most so many", "integer", 100, 1, _WORKERS_MAX),
-                Parameter("queue", "Only those that serve this queue", longest=NAME_BYTES),
+                Parameter("queue", "Only those that serve this queue", longest=QUEUE_BYTES_MAX),
                 SCOPE,
             ),
             answer=schema(workers=array(worker), total=NUMBER, **NODES),

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins import QueueFigures
+from disque_tx.plugins import QUEUE_BYTES_MAX, QueueFigures
 from disque_tx.protocols.http.api.queues.queuelists import queues_of
 from disque_tx.protocols.http.server.asking import PROCESSES, Asked
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange
+from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share
 
@@ -83,13 +83,13 @@ class NameFilter:
 
     def matches(self, name: bytes) -> bool:
         """Whether a queue is meant."""
-        if len(name) > NAME_BYTES:
+        if len(name) > QUEUE_BYTES_MAX:
             return False
         return self._everything or self._match(name.decode("utf-8", "replace")) is not None
 
     def cost(self, name: bytes) -> int:
         """What comparing a name costs at most, in bytes that are looked at."""
-        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        compared = 0 if self._everything else self._size * min(len(name), QUEUE_BYTES_MAX)
         return compared // COMPARISONS_PER_BYTE
 
 

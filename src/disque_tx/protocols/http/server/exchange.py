@@ -11,17 +11,14 @@ from urllib.parse import parse_qsl
 import attrs
 from twisted.internet.defer import Deferred
 
-from disque_tx.messages.limits import QUEUE_BYTES_MAX
 from disque_tx.plugins import IConnection, IHost, Role
 from disque_tx.protocols.http.server.checks import only
 from disque_tx.protocols.http.server.largejson import read_flat, refuse_constant
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.slices import Slices
 
-#: Bytes of the name of a queue or a schedule, and of a pattern for names.
-NAME_BYTES: Final = QUEUE_BYTES_MAX
+#: Bytes of a pattern for names, and of names with commas between them.
 PATTERN_BYTES: Final = 256
-#: And of names with commas between them.
 LIST_BYTES: Final = 4 * 1024
 #: JavaScript rounds larger numbers; they are written as strings.
 EXACT_MAX: Final = 2**53 - 1

@@ -9,8 +9,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 import attrs
 
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.server.checks import SAFE_METHODS
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 
 Handler = Callable[[Exchange], Any]
@@ -135,6 +136,6 @@ class Routes:
 def _checked(values: dict[str, bytes]) -> dict[str, bytes]:
     """The parameters of a path, none of which is too long for the name of a queue."""
     for name, value in values.items():
-        if len(value) > NAME_BYTES:
-            raise bad_request(f"{name} has {NAME_BYTES} bytes at most.")
+        if len(value) > QUEUE_BYTES_MAX:
+            raise bad_request(f"{name} has {QUEUE_BYTES_MAX} bytes at most.")
     return values

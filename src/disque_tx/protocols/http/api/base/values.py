@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
-from disque_tx.protocols.http.server.exchange import NAME_BYTES
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import segment
 
@@ -52,8 +52,8 @@ def take_bytes(values: dict[str, Any], name: str) -> bytes:
 def take_queue(values: dict[str, Any], name: str) -> bytes:
     """The name of a queue, as :func:`take_bytes`."""
     queue = take_bytes(values, name)
-    if len(queue) > NAME_BYTES:
-        raise bad_request(f"{name} has {NAME_BYTES} bytes at most.")
+    if len(queue) > QUEUE_BYTES_MAX:
+        raise bad_request(f"{name} has {QUEUE_BYTES_MAX} bytes at most.")
     return queue
 
 

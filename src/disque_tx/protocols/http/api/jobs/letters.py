@@ -7,9 +7,10 @@ from typing import Final
 
 import attrs
 
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.holders import Place, bodies, holders, queued
 from disque_tx.protocols.http.server.asking import Asked, ask, chosen_scope, several
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange
+from disque_tx.protocols.http.server.exchange import Exchange
 from disque_tx.protocols.http.server.slices import Share
 from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter, NotADeadLetter
 
@@ -58,7 +59,7 @@ async def find_letters(exchange: Exchange, count: int) -> Found:
     """At most ``count`` letters of this queue alone, and all that are looked at in a queue for the
     letters of several: those that are queued, then those that came from the log and are not queued
     again yet. Of several nodes each has a part of them."""
-    own = (_PREFIX + exchange.path["queue"])[:NAME_BYTES]
+    own = (_PREFIX + exchange.path["queue"])[:QUEUE_BYTES_MAX]
     places, total, asked = await _in_queue(exchange, own, count)
     named = await _named(exchange)
     if named in (b"", own):
@@ -72,7 +73,7 @@ async def _named(exchange: Exchange) -> bytes:
     queue = exchange.path["queue"]
     for name, value, _pattern in await exchange.call(b"QPOLICY", b"GET", queue):
         if name == _SETTING:
-            return bytes(value).replace(_QUEUE_MARK, queue)[:NAME_BYTES]
+            return bytes(value).replace(_QUEUE_MARK, queue)[:QUEUE_BYTES_MAX]
     return b""
 
 

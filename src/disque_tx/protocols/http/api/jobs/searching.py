@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from disque_tx.plugins import QUEUE_BYTES_MAX
 from disque_tx.protocols.http.api.base.values import NODES, NUMBER, ROOT, array, schema, text
 from disque_tx.protocols.http.api.jobs.scanning import FOUND, STATES
 from disque_tx.protocols.http.api.jobs.walking import met, next_of, nodes_in_order, shown, start_of
 from disque_tx.protocols.http.server.asking import SCOPE, ask
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.streaming import listing
@@ -61,7 +62,7 @@ def searching_routes() -> list[Route]:
             (
                 Parameter("text", "The text, in any case of letters", required=True),
                 Parameter("state", "Only jobs in this state", default="any", choices=STATES),
-                Parameter("queue", "Only jobs of this queue", longest=NAME_BYTES),
+                Parameter("queue", "Only jobs of this queue", longest=QUEUE_BYTES_MAX),
                 Parameter(
                     "attempts", "Returned or delivered again as often at least", "integer", 0, 0,
                     _ATTEMPTS_MAX,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.plugins import QueueFigures
+from disque_tx.plugins import QUEUE_BYTES_MAX, QueueFigures
 from disque_tx.protocols.http.api.base.bodies import SHOWN_BODY, queued_jobs
 from disque_tx.protocols.http.api.base.holders import queued
 from disque_tx.protocols.http.api.base.values import (
@@ -31,7 +31,7 @@ from disque_tx.protocols.http.api.queues.queuelists import (
     queues_of,
 )
 from disque_tx.protocols.http.server.asking import SCOPE, Asked, ask, scope_of, several, source
-from disque_tx.protocols.http.server.exchange import NAME_BYTES, Exchange, Parameter, Reply
+from disque_tx.protocols.http.server.exchange import Exchange, Parameter, Reply
 from disque_tx.protocols.http.server.problems import Problem, bad_request
 from disque_tx.protocols.http.server.routes import Route
 from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, Share
@@ -79,11 +79,11 @@ class Pattern(NamePattern):
     """A glob pattern for names of queues."""
 
     def __init__(self, pattern: str) -> None:
-        super().__init__(pattern, NAME_BYTES)
+        super().__init__(pattern, QUEUE_BYTES_MAX)
 
     def cost(self, name: bytes) -> int:
         """What comparing a name costs at most, in bytes that are looked at."""
-        compared = 0 if self.everything else self.size * min(len(name), NAME_BYTES)
+        compared = 0 if self.everything else self.size * min(len(name), QUEUE_BYTES_MAX)
         return compared // COMPARISONS_PER_BYTE
 
 
