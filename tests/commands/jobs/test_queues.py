@@ -211,6 +211,9 @@ class QscanTests(ScanCase):
         cursor, some = self.step(qscan, b"COUNT", b"10")
         self.assertNotEqual(b"0", cursor)
         self.assertTrue(10 <= len(some) < 250)
+        cursor, some = self.step(qscan, b"COUNT", b"0")
+        self.assertNotEqual(b"0", cursor)
+        self.assertLess(len(some), 250)
         for words in ((b"busyloop",), (b"COUNT", b"-1"), (b"COUNT", b"%d" % EDGES[0])):
             cursor, some = self.step(qscan, *words)
             self.assertEqual((b"0", 500), (cursor, len(some)))

@@ -58,6 +58,16 @@ class RaceTests(PeerCase):
         self.queued()
         self.assertEqual(2, self.held.nacks)
 
+    def test_only_the_new_ones(self) -> None:
+        """Of the count that a job brings, only what is new may be announced later: what was counted
+        here before was announced already."""
+        for _ in range(3):
+            self.queued()
+        self.come(4)
+        for _ in range(3):
+            self.queued()
+        self.assertEqual(6, self.held.nacks)
+
     def test_lost(self) -> None:
         """A message that did not come in time is not awaited for longer: later ones count."""
         self.come(1)

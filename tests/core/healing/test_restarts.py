@@ -245,6 +245,9 @@ class RestartTests(HealCase):
             self.pass_ms(30_000)
             self.assertEqual(2, len(self.holders(job_id)))
             self.assertIn(silent, self.holders(job_id))
+            self.flow.sent.clear()
+            self.pass_ms(60_000)
+            self.assertEqual(0, sum(m[2].type == HANDOVER for m in self.flow.sent))
 
     def test_never_got_its_copy_and_fails(self) -> None:
         """The same when that node fails while the others are asked, and is back before it counts
