@@ -51,6 +51,13 @@ class PausesFileTests(SynchronousTestCase):
         said = self.node.pausing.kept[AWKWARD]
         self.assertEqual((b"10.0.0.1:5 ann", 1_800_000_000), (said.who, said.at_s))
 
+    def test_written_once(self) -> None:
+        """A file that holds what is paused is left alone."""
+        self.pause(b"q", PAUSE_IN)
+        before = self.files.syncs
+        self.file.save()
+        self.assertEqual(before, self.files.syncs)
+
     def test_ended(self) -> None:
         """A queue that goes on goes on after a restart."""
         self.pause(b"q", PAUSE_OUT)

@@ -12,6 +12,7 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AlreadyAcknowledged,
+    CannotConnect,
     ClientError,
     ConnectionLost,
     TooLate,
@@ -27,12 +28,14 @@ _OTHER = Address("other", 7711)
 
 class RecordingServers(Servers):
     """Nodes that take their time to answer. ``asked``: when they were asked about which jobs, and
-    which node. ``answers``: by ID, 10 seconds by default. ``takes_s``: until the answers."""
+    which node. ``broken``: what asking fails with. ``answers``: by ID, 10 seconds by default.
+    ``takes_s``: until the answers."""
 
     def __init__(self) -> None:
         super().__init__([_ONE, _OTHER], ConnectionOptions())
         self.now_s = 100.0
         self.takes_s = 0.0
+        self.broken: ClientError | None = None
         self.asked: list[tuple[float, Address, list[str]]] = []
         self.answers: dict[str, int | ClientError] = {}
         self.sent = threading.Event()
@@ -51,6 +54,8 @@ class RecordingServers(Servers):
         self.asked.append((self.now_s, home, list(ids)))
         self.sent.set()
         self.may_answer.wait()
+        if self.broken is not None:
+            raise self.broken
         self.now_s += self.takes_s
         for job_id in ids:
             assert request(job_id).words == ("WORKING", job_id)
@@ -126,6 +131,12 @@ class AnswerTests(LeaseCase):
         """One whose RETRY is not known yet is repeated at once."""
         self.nodes.answers["a"] = ConnectionLost("one:7711", "gone", sent=True)
         self.assertEqual({"a": 100.2}, self.renewed("a"))
+
+    def test_no_node(self) -> None:
+        """While no node can be asked at all, the heartbeats of all jobs are repeated."""
+        self.nodes.broken = CannotConnect({"one:7711": "refused"})
+        self.assertEqual({"a": 100.2, "b": 100.2}, self.renewed("a", "b"))
+        self.assertTrue(self.leases.holds("a"))
 
     def test_ended(self) -> None:
         """No heartbeats are sent for jobs that are done, unknown or too old; the others go on."""

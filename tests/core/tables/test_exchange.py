@@ -259,6 +259,14 @@ class DigestTests(ExchangeCase):
         assert isinstance(first, TableChange) and isinstance(second, TableChange)
         self.assertEqual((CHANGES_MAX, True, False), shape(first))
         self.assertEqual((1, True, True), shape(second))
+        self.pass_ms(1)
+        for number, last in ((1, True), (CHANGES_MAX + 1, False)):
+            more = [register(b"2", name=b"9%03d" % place) for place in range(number)]
+            self.receive(C, TableChange(more))
+            self.receive(B, TablePull(b"q", b"%04d" % (CHANGES_MAX - 1)))
+            (rest,) = self.sent_to(B)
+            assert isinstance(rest, TableChange)
+            self.assertEqual(last, rest.last)
         self.receive(B, TablePull(b"zzz", b""))
         (nothing,) = self.sent_to(B)
         assert isinstance(nothing, TableChange)
@@ -279,6 +287,16 @@ class DigestTests(ExchangeCase):
         self.assertEqual([], self.sent_to(B))
         self.receive(B, TablePull(b"", b""))
         self.assertEqual(1, len(self.sent_to(B)))
+
+    def test_late_pulls(self) -> None:
+        """What a member gets later counts as well: its next pulls of the same moment wait."""
+        for _ in range(ANSWERS_AT_ONCE + 1):
+            self.receive(B, TablePull(b"", b""))
+        self.clear_sent()
+        self.pass_ms(1)
+        for _ in range(ANSWERS_AT_ONCE):
+            self.receive(B, TablePull(b"", b""))
+        self.assertEqual(ANSWERS_AT_ONCE, len(self.sent_to(B)))
 
 
 def shape(message: TableChange) -> tuple[int, bool, bool]:

@@ -190,7 +190,9 @@ class DescriptionTests(SlicedCase):
         answer = self.http("GET", "/api/v1/fault")
         self.problem(500, "FAULT", answer)
         self.assertNotIn(b"ZeroDivision", answer.body)
-        self.assertIn("ZeroDivisionError: by nothing\n", (self.folder / "log").read_text())
+        log = (self.folder / "log").read_text()
+        self.assertIn("ZeroDivisionError: by nothing\n", log)
+        self.assertIn("Please report what follows.\n", log)
         for route in self.routes:
             self.described(route, answer)
 
