@@ -204,7 +204,8 @@ class LostTests(HealCase):
         )
 
     def test_rate_of_none_meanwhile(self) -> None:
-        """A rate that becomes 0 while copies are made stops them."""
+        """A rate that becomes 0 while copies are made stops them, and the walk over the jobs, which
+        keeps their table from becoming smaller."""
         for _ in range(50):
             self.add_job(0, replicate=2)
         for node in self.flow.nodes:
@@ -215,6 +216,7 @@ class LostTests(HealCase):
         healing.rate.set(0)
         self.pass_ms(3_000)
         self.assertEqual(1, healing.progress())
+        self.assertEqual(0, self.flow.nodes[0].jobs.table.walks)
         made = sum(self.made())
         self.pass_ms(30_000)
         self.assertEqual(made, sum(self.made()))

@@ -120,6 +120,7 @@ class PauseTests(SynchronousTestCase):
         schedule.asked_givers_ms = 100
         self.assertEqual(126, schedule.next_ms(100))
         self.assertTrue(schedule.may_ask_givers(126))
+        self.assertEqual(5_001, schedule.next_ms(5_000))
 
     def test_givers_are_forgotten(self) -> None:
         """A node that has sent nothing for five seconds is no recent sender."""
