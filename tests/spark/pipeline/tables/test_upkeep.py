@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.tables import upkeep
+from disque_tx.spark.pipeline.tables import deltalog, upkeep
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.events import event_schema
 from disque_tx.spark.pipeline.tables.table import EventTable
@@ -86,6 +89,38 @@ class OptimizeTests(UpkeepCase):
         table.log.compact(["2026-11-20"], "job_id")
         self.assert_each_once(self.events)
         self.assertEqual(3, table.log.last(INGEST))
+
+    def test_ingest_during(self) -> None:
+        """What is ingested while files are merged or removed, which may take minutes, stays known:
+        the next ingest does not add it once more."""
+        for upkeep_of in (lambda: optimize(self.table), lambda: vacuum(self.table, keep_hours=1)):
+            self.grow(2)
+            left = Path(self.table, "left.parquet")
+            left.touch()
+            os.utime(left, (0, 0))
+            self.during_upkeep(upkeep_of)
+            copy = segment(self.folder / "copy", self.events)
+            renamed = copy.rename(copy.with_name(f"{len(self.events)}.jsonl.zst"))
+            self.assertEqual(0, ingest(self.spark, [str(renamed)], self.table).new)
+            self.assert_each_once(self.events)
+
+    def during_upkeep(self, do: Callable[[], object]) -> None:
+        """Do what commits by itself, and ingest when it has read the notes of the table and has
+        not committed yet."""
+        properties = deltalog._properties
+        grown: list[None] = []
+
+        def ingesting(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> object:
+            found = properties(numbers, notes)
+            if not grown:
+                grown.append(None)
+                self.grow(1)
+            return found
+
+        self.patch(deltalog, "_properties", ingesting)
+        do()
+        self.patch(deltalog, "_properties", properties)
+        self.assertEqual([None], grown)
 
     def test_files_by_job(self) -> None:
         """Statistics of files tell readers which of them may have a job."""

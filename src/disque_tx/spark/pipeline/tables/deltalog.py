@@ -37,6 +37,9 @@ _CONFIGURATION: Final = {
 _NOTES: Final = "disque"
 #: How many commits are looked through first for notes; other programs may have made some.
 _NOTES_AMONG: Final = (1, 20, None)
+#: What changes no rows repeats the notes that it found when it began, so that some are left when
+#: earlier commits leave the log. Others may have been added while it ran.
+_REPEATS: Final = frozenset(("OPTIMIZE", "VACUUM START", "VACUUM END"))
 _Answer = TypeVar("_Answer")
 
 
@@ -126,13 +129,16 @@ class DeltaLog:
         return -1 if number is None else number
 
     def notes(self) -> Mapping[str, Any] | None:
-        """The notes of the last commit that has some."""
+        """The notes of the last commit that has some of its own; those that an upkeep repeated, if
+        there is none."""
+        repeated: str | None = None
         for count in _NOTES_AMONG:
             for commit in self._table.history(count):
                 if _NOTES in commit:
-                    found: Mapping[str, Any] = json.loads(commit[_NOTES])
-                    return found
-        return None
+                    if commit.get("operation") not in _REPEATS:
+                        return _read(commit[_NOTES])
+                    repeated = repeated or commit[_NOTES]
+        return None if repeated is None else _read(repeated)
 
     def files(self, *times: str) -> list[DataFile]:
         """The files of the table. ``times``: columns whose spans are wanted."""
@@ -287,6 +293,11 @@ def _version_at(table: DeltaTable, time: str) -> int:
 
 
 _WRITING: Final = WriterProperties(compression="ZSTD")
+
+
+def _read(notes: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(notes)
+    return found
 
 
 def _properties(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> CommitProperties:
