@@ -14,7 +14,8 @@ table once, whatever is killed at any time, and however often and under whatever
    ``ingest/NODE/START`` the last number of each node.
 
 The names of files that nodes made say with which event they begin, so most files are known by
-these. The others that were read are remembered in the commit.
+these. The others that were read are remembered in the commit, and so are those that were refused
+for what is in them.
 
 An engine says where files are read, and does what is done with the rows of the table.
 """
@@ -29,7 +30,7 @@ import attrs
 from disque_tx.spark.errors import Conflict, ForeignData
 from disque_tx.spark.paths import check_apart, resolved
 from disque_tx.spark.pipeline.ingest import files as logs
-from disque_tx.spark.pipeline.ingest.examination import examined
+from disque_tx.spark.pipeline.ingest.examination import examined, unreadable
 from disque_tx.spark.pipeline.ingest.staging import StagedLines, stage_events, stage_rejected
 from disque_tx.spark.pipeline.ingest.workers import Workers
 from disque_tx.spark.pipeline.tables.events import EventTableLog, is_table
@@ -179,7 +180,8 @@ class _Batch:
         bad = [(path, sizes[path]) for path in lines.bad]
         rejected = self._keep_rejected(workers, bad) if bad else 0
         self._step("kept")
-        self._commit(staged, new)
+        again = unreadable(workers, list(refused))
+        self._commit(staged, new, [file for file in self._files if file.path not in again])
         self._step("committed")
         return _Done(lines.events, new.events, rejected, refused)
 
@@ -214,8 +216,9 @@ class _Batch:
         log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
         return sum(file.rows for file in files)
 
-    def _commit(self, staged: Staged, new: Runs) -> None:
+    def _commit(self, staged: Staged, new: Runs, done: list[logs.LogFile]) -> None:
+        """``done``: the files that need not be read again."""
         self._memory.check()
         numbers = {INGEST: self._memory.number}
         numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        self._table.log.commit(staged.files, numbers, self._memory.after(new, self._files))
+        self._table.log.commit(staged.files, numbers, self._memory.after(new, done))
