@@ -107,7 +107,8 @@ def add_logs(
         new=new,
         duplicates=read - new,
         rejected=sum(batch.rejected for batch in done),
-        refused={path: why for batch in done for path, why in batch.refused.items()},
+        refused={path: why for batch in done for path, why in batch.refused.items()}
+        | dict.fromkeys(found.unnamed, "its name is not UTF-8"),
         missing=runs.missing(),
         unfinished=found.unfinished,
     )
