@@ -122,6 +122,14 @@ class OptimizeTests(UpkeepCase):
         self.patch(deltalog, "_properties", properties)
         self.assertEqual([None], grown)
 
+    def test_nothing_to_delete(self) -> None:
+        """What is ingested while there is nothing to delete does not count as deleted, or less than
+        that."""
+        self.grow(1)
+        log = DeltaLog(self.table)
+        self.grow(1)
+        self.assertEqual(0, log.delete("dt < DATE '2001-01-01'", {INGEST: log.last(INGEST) + 1}))
+
     def test_files_by_job(self) -> None:
         """Statistics of files tell readers which of them may have a job."""
         self.grow(1)

@@ -69,16 +69,12 @@ class DeltaLog:
     def __init__(self, root: str, as_of: int | str | None = None) -> None:
         self.root = root
         try:
-            self._table = DeltaTable(
-                root,
-                version=as_of if isinstance(as_of, int) else None,
-                storage_options=options(root),
-            )
-            if isinstance(as_of, str):
-                self._table.load_as_version(_version_at(self._table, as_of))
+            self._table = DeltaTable(root, storage_options=options(root))
+            if as_of is not None:
+                self._table.load_as_version(_version_of(self._table, as_of))
         except TableNotFoundError as error:
             raise BadTable(f"{root} is not a Delta table.") from error
-        except (DeltaError, ValueError) as error:
+        except (DeltaError, ValueError, OverflowError) as error:
             raise BadTable(f"{root} cannot be read as of {as_of}: {error}") from error
 
     @staticmethod
@@ -229,12 +225,13 @@ class DeltaLog:
     def delete(self, condition: str, numbers: Mapping[str, int]) -> int:
         """Delete rows by a condition in SQL; returns how many."""
         before, kept = self.rows(), _properties(numbers, self.notes())
-        self._committing(
-            lambda: self._table.delete(
-                condition, writer_properties=_WRITING, commit_properties=kept
-            )
-        )
-        return before - self.rows()
+
+        def delete() -> int:
+            self._table.delete(condition, writer_properties=_WRITING, commit_properties=kept)
+            # Before the table is looked at again, which may have got others meanwhile.
+            return before - self.rows()
+
+        return self._committing(delete)
 
     def compact(self, days: Iterable[str], order: str | None = None) -> tuple[int, int]:
         """Write the files of these partitions again, as fewer ones, sorted by the Z-order of the
@@ -279,6 +276,16 @@ class DeltaLog:
             ) from error
         self._table.update_incremental()
         return done
+
+
+def _version_of(table: DeltaTable, as_of: int | str) -> int:
+    """The version that is meant. ``ValueError`` if there was none: the library itself would look
+    for each that could be between."""
+    if isinstance(as_of, str):
+        return _version_at(table, as_of)
+    if as_of > table.version():
+        raise ValueError(f"the newest version is {table.version()}")
+    return as_of
 
 
 def _version_at(table: DeltaTable, time: str) -> int:
