@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.tables import deltalog, upkeep
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.events import event_schema
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.events import EventTableLog, event_schema
+from disque_tx.spark.pipeline.tables.table import EventTable, known_events
 from disque_tx.spark.pipeline.tables.upkeep import (
     INGEST,
     Optimized,
@@ -130,6 +130,28 @@ class OptimizeTests(UpkeepCase):
         self.grow(1)
         self.assertEqual(0, log.delete("dt < DATE '2001-01-01'", {INGEST: log.last(INGEST) + 1}))
 
+    def test_looked_at_once(self) -> None:
+        """An ingest that finds nothing new opens the table once, and lists the folder of its log as
+        often: in the log of a large table there are thousands of files."""
+        self.grow(1)
+        opened: list[str] = []
+
+        class Counted(DeltaTable):
+            """Takes note of who looks for a table."""
+
+            def __init__(self, root: str, **more: Any) -> None:
+                opened.append("open")
+                super().__init__(root, **more)
+
+            @staticmethod
+            def is_deltatable(*words: Any) -> bool:
+                opened.append("look")
+                return DeltaTable.is_deltatable(*words)
+
+        self.patch(deltalog, "DeltaTable", Counted)
+        self.assertEqual(0, ingest(self.spark, [str(self.folder / "logs")], self.table).new)
+        self.assertEqual(["open"], opened)
+
     def test_files_by_job(self) -> None:
         """Statistics of files tell readers which of them may have a job."""
         self.grow(1)
@@ -197,7 +219,7 @@ class VersionTests(UpkeepCase):
         rows = rows.set_column(rows.column_names.index("seq"), "seq", pa.array([99], pa.int64()))
         for _ in range(25):
             write_deltalake(self.table, rows.slice(0, 0), mode="append")
-        runs, _ = EventTable(self.spark, self.table).known()
+        runs, _ = known_events(self.spark, EventTableLog(self.table))
         self.assertEqual(4, runs.events)
         self.grow(1)
         self.assertEqual(8, EventTable(self.spark, self.table).events().count())

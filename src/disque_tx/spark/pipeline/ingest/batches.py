@@ -28,12 +28,12 @@ from typing import Any, Final, Protocol
 import attrs
 
 from disque_tx.spark.errors import Conflict, ForeignData
-from disque_tx.spark.paths import check_apart, resolved
+from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline.ingest import files as logs
 from disque_tx.spark.pipeline.ingest.examination import examined, unreadable
 from disque_tx.spark.pipeline.ingest.staging import StagedLines, stage_events, stage_rejected
 from disque_tx.spark.pipeline.ingest.workers import Workers
-from disque_tx.spark.pipeline.tables.events import EventTableLog, is_table
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged, discard
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
@@ -92,9 +92,7 @@ def add_logs(
     :raises ForeignData: when the numbers of a batch have more than 100,000 gaps.
     """
     paths = list(paths)
-    if not is_table(into):
-        check_apart(resolved(into), map(resolved, paths))
-    table = EventTableLog(into, create=True)
+    table = EventTableLog(into, create=True, inputs=map(resolved, paths))
     runs, remembered = engine.known(table)
     memory = _Memory(table, runs, dict(remembered), next_number(table))
     found = logs.unread(paths, runs, remembered)

@@ -25,6 +25,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.objectstore import options
 from disque_tx.spark.paths import exists
+from disque_tx.spark.pipeline.tables.places import LOG, check_place
 
 #: How a table says that this pipeline made it; the rest is what it contains.
 MAKER: Final = "disque-pipeline "
@@ -58,35 +59,55 @@ class DataFile:
     spans: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
 
+class NoTable(BadTable):
+    """A path at which a Delta table was looked for in vain."""
+
+
 class DeltaLog:
     """The log of the table at ``root``, a resolved path.
 
     ``as_of``: a version, or a time in ISO 8601, at which the table is looked at.
 
     :raises BadTable: when there is no Delta table, or no such version.
+    :raises BadPath: when the library would look for the table at another path.
     """
 
     def __init__(self, root: str, as_of: int | str | None = None) -> None:
+        check_place(root)
         self.root = root
         try:
             self._table = DeltaTable(root, storage_options=options(root))
             if as_of is not None:
                 self._table.load_as_version(_version_of(self._table, as_of))
         except TableNotFoundError as error:
-            raise BadTable(f"{root} is not a Delta table.") from error
+            raise NoTable(f"{root} is not a Delta table.") from error
         except (DeltaError, ValueError, OverflowError) as error:
             raise BadTable(f"{root} cannot be read as of {as_of}: {error}") from error
 
     @staticmethod
     def exists(root: str) -> bool:
         """Whether there is a Delta table."""
-        return exists(f"{root}/_delta_log") and DeltaTable.is_deltatable(root, options(root))
+        return exists(f"{root}/{LOG}") and DeltaTable.is_deltatable(root, options(root))
+
+    @classmethod
+    def find(cls, root: str, as_of: int | str | None = None) -> DeltaLog | None:
+        """The log, if there is a table, of which the folder is looked at once."""
+        if not exists(f"{root}/{LOG}"):
+            return None
+        try:
+            return cls(root, as_of)
+        except NoTable:
+            return None
 
     @classmethod
     def create(
         cls, root: str, schema: pa.Schema, what: str, partition_by: tuple[str, ...] = ()
     ) -> DeltaLog:
-        """Create a table; one that appeared in the meantime is opened. ``what``: it contains."""
+        """Create a table; one that appeared in the meantime is opened. ``what``: it contains.
+
+        :raises BadPath: when the library would look for the table at another path.
+        """
+        check_place(root)
         DeltaTable.create(
             root,
             schema,
