@@ -22,8 +22,13 @@ def resolved(path: str) -> str:
     """A path of a local disk without scheme, ``..`` and links; one of S3 as ``s3://…``, checked;
     one of another file system as it is.
 
-    :raises BadPath: when a path of S3 cannot be used as it is.
+    :raises BadPath: when a path is empty or not UTF-8, or one of S3 cannot be used as it is.
     """
+    if not path or not is_utf8(path):
+        raise BadPath(
+            f"'{as_utf8(path)}' cannot be the path of a table or of logs: it is"
+            f" {'not UTF-8' if path else 'empty'}. Name a file or folder, or s3://BUCKET/FOLDER."
+        )
     parts = urlsplit(path)
     if parts.scheme in objectstore.SCHEMES:
         return objectstore.checked(path)
@@ -31,6 +36,20 @@ def resolved(path: str) -> str:
         return path.rstrip("/")
     local = path[len(_LOCAL) + 1 :] if path.startswith(f"{_LOCAL}:") else path
     return os.path.realpath("/" + local.lstrip("/") if local.startswith("//") else local)
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a name of a disk is text, as the libraries that open files want it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_utf8(path: str) -> str:
+    r"""A name of a disk as text that can be shown: other bytes as ``\xff``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def for_spark(path: str) -> str:
@@ -108,13 +127,14 @@ def names_below(path: str, hidden: list[str] | None = None) -> Iterator[str]:
     """The files in a resolved folder and below, by their paths below there; those whose names, or
     the names of whose folders, begin with ``_`` or ``.`` are left out. On a disk no file is looked
     at, so that folders of a year cost half a second, and what is left out is put into ``hidden``,
-    where it begins with that."""
+    where it begins with that. A folder is entered by a link once, and not if that leads around."""
     if not path.startswith("/"):
         for name, _ in files_below(path):
             if name[0] not in _HIDDEN and not any(f"/{mark}" in name for mark in _HIDDEN):
                 yield name
         return
     below = [""]
+    linked: set[str] = set()
     while below:
         folder = below.pop()
         with os.scandir(f"{path}/{folder}") as entries:
@@ -123,10 +143,19 @@ def names_below(path: str, hidden: list[str] | None = None) -> Iterator[str]:
                     if hidden is not None:
                         hidden.append(folder + entry.name)
                     continue
-                if entry.is_dir():
+                if entry.is_dir(follow_symlinks=False):
                     below.append(f"{folder}{entry.name}/")
+                elif _is_linked_folder(entry):
+                    place = os.path.realpath(entry.path)
+                    if place not in linked and not _is_within(os.path.realpath(path), place):
+                        linked.add(place)
+                        below.append(f"{folder}{entry.name}/")
                 else:
                     yield folder + entry.name
+
+
+def _is_linked_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_symlink() and os.path.isdir(entry.path)
 
 
 def check_apart(target: str, inputs: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ class EventTests(SynchronousTestCase):
         reader = EventReader((path,))
         parts = [part for task in reader.partitions() for part in reader.read(task)]
         return [row for part in parts for row in part.to_pylist()]
+
+    def test_pipe(self) -> None:
+        """A pipe with the name of a segment does not make a query wait for whoever writes to it."""
+        os.mkfifo(self.root / "pipe.jsonl")
+        self.rows(event(1))
+        self.assertEqual(["1.1"], [row["id"] for row in self.read(str(self.root))])
 
     def test_whole(self) -> None:
         """Values have their types, fields that do not apply are null, and unknown names are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -101,6 +102,22 @@ class CommandTests(PipelineCase):
         self.assertRegex(run("vacuum", table, "--keep", 0).output, "^[1-9] files? removed.")
         self.assertIn("nothing to convert", run("convert", table).output)
         self.assertEqual(2, run("forget", table).exit_code)
+
+    def test_odd_words(self) -> None:
+        """Dates long ago, versions that no table can have, and names of queues that are not UTF-8,
+        which events spell with ``\\xff``, end in words and not in tracebacks."""
+        node = Node("a")
+        node.add(0, job_id(1), queue="bad\\xff")
+        run_command("ingest", write(self.folder / "x.jsonl", node.events), "--into", self.table)
+        done = run_command("expire", self.table, "--before", "0001-01-01")
+        self.assertEqual("0 events deleted.\n", done.output)
+        for digits in (19, 5000):
+            done = run_command("audit", self.table, "--as-of", "9" * digits)
+            self.assertEqual((2, True), (done.exit_code, "digits" in done.output), done.output)
+        done = run_command("audit", self.table, "--as-of", "9" * 18)
+        self.assertEqual((1, True), (done.exit_code, "cannot be read as of" in done.output))
+        done = run_command("forget", self.table, "--queue", os.fsdecode(b"bad\xff"))
+        self.assertIn("2 events deleted", done.output)
 
     def test_left(self) -> None:
         """Who must forget something is told of each file in which it may still be, since another

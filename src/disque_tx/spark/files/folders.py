@@ -28,7 +28,7 @@ def found(path: str, suffixes: tuple[str, ...]) -> list[str]:
     """The files of a path: itself, those of a folder and below, or those of a pattern.
 
     In folders, names that begin with ``_`` or ``.`` are ignored, as by Spark, and so are names
-    that end with none of the suffixes.
+    that end with none of the suffixes, as well as pipes: whoever opens one waits for a writer.
 
     :raises BadOption: when there is no such file.
     """
@@ -57,5 +57,6 @@ def _below(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         for name in sorted(names):
-            if name[0] not in "._" and name.endswith(suffixes):
-                yield os.path.join(folder, name)
+            path = os.path.join(folder, name)
+            if name[0] not in "._" and name.endswith(suffixes) and not Path(path).is_fifo():
+                yield path

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final
@@ -18,10 +17,12 @@ from disque_tx.client.encryption import ssl_context
 from disque_tx.client.options import TLS
 from disque_tx.spark.errors import BadOption, EventsLost, NodeRefused
 from disque_tx.spark.options import SECURITY, FormatOptions, password_of, tls_of
+from disque_tx.spark.threads import in_threads
 
 _PATH: Final = "/api/v1/events/files"
 _TIMEOUT_S: Final = 10.0
 _PAGE_FILES: Final = 10_000
+_ASKED_AT_ONCE: Final = 16
 #: A node that serves others is asked again so often, and so much later each time.
 _TRIES: Final = 6
 _REST_S: Final = 0.5
@@ -96,14 +97,22 @@ class EventNodes:
         """
         found: dict[str, list[LogFile]] = {}
         silent: list[str] = []
-        with ThreadPoolExecutor(min(len(self.urls), 16)) as pool:
-            asked = {url: pool.submit(self._files, url, after.get(url, "")) for url in self.urls}
-            for url, answer in asked.items():
-                try:
-                    found[url] = answer.result()
-                except (OSError, HTTPException, LookupError, TypeError, ValueError) as error:
-                    silent.append(f"{url}: {error}")
+        answers = in_threads(
+            lambda url: self._answer(url, after.get(url, "")), self.urls, _ASKED_AT_ONCE
+        )
+        for url, answer in zip(self.urls, answers, strict=True):
+            if isinstance(answer, Exception):
+                silent.append(f"{url}: {answer}")
+            else:
+                found[url] = answer
         return found, silent
+
+    def _answer(self, url: str, after: str) -> list[LogFile] | Exception:
+        """The files of a node, or why it did not answer."""
+        try:
+            return self._files(url, after)
+        except (OSError, HTTPException, LookupError, TypeError, ValueError) as error:
+            return error
 
     def _files(self, url: str, after: str) -> list[LogFile]:
         found: list[LogFile] = []

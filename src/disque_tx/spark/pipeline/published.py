@@ -17,9 +17,9 @@ import attrs
 import pyarrow as pa
 
 from disque_tx.spark.errors import OutputExists
-from disque_tx.spark.paths import is_empty
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
 from disque_tx.spark.pipeline.tables.footers import Staged
+from disque_tx.spark.pipeline.tables.places import is_absent
 
 _KEPT_HOURS: Final = 24
 #: The application whose transactions are new versions of a table of results.
@@ -39,8 +39,8 @@ class ResultTable:
         self._what = what
         self._staged: Staged | None = None
         self._schema: pa.Schema = None
-        self.log = DeltaLog(root) if DeltaLog.exists(root) else None
-        if self.log is None and not is_empty(root):
+        self.log = DeltaLog.find(root)
+        if self.log is None and not is_absent(root):
             raise OutputExists(
                 f"{root} is not replaced: it holds what is no table of this program, or one of an"
                 " earlier version. Choose a new folder, or look at what is in there and remove it"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -26,6 +25,7 @@ from disque_tx.client.requests.selection import Selection
 from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.options import Cluster
 from disque_tx.spark.source.rows import JobRows, delivered, joined
+from disque_tx.spark.threads import in_threads
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST: Final = 16
@@ -157,8 +157,7 @@ class Fetching:
 
     def _at_once(self, work: Sequence[tuple[_Node, Callable[[_Node], _T]]]) -> list[_T | None]:
         """The results, in order. Each node has connections of its own."""
-        with ThreadPoolExecutor(len(work)) as threads:
-            results = list(threads.map(_caught, work))
+        results = in_threads(_caught, work, len(work))
         now_s = self._now_s()
         return [
             node.answered(result, now_s) for (node, _), result in zip(work, results, strict=True)

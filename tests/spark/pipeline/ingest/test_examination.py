@@ -3,13 +3,14 @@ out."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import zstandard
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.ingest import examination
-from disque_tx.spark.pipeline.ingest.examination import examined, examined_file
+from disque_tx.spark.pipeline.ingest.examination import examined, examined_file, unreadable
 from disque_tx.spark.pipeline.ingest.workers import LocalThreads, SparkTasks
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from tests.spark.pipeline.cases import PipelineCase
@@ -66,6 +67,13 @@ class FileTests(SynchronousTestCase):
         """A file that is removed after it was listed is refused like a damaged one."""
         self.assertNotEqual("", examined_file(str(self.path / "no.jsonl")))
 
+    def test_no_file(self) -> None:
+        """A pipe with the name of a log does not make an ingest wait for whoever writes to it."""
+        path = self.path / "x.jsonl"
+        os.mkfifo(path)
+        self.assertEqual("not a file", examined_file(str(path)))
+        self.assertEqual({str(path)}, unreadable(LocalThreads(), [str(path)]))
+
 
 class IngestTests(PipelineCase):
     """Many files at once."""
@@ -101,6 +109,25 @@ class IngestTests(PipelineCase):
         self.assertEqual([paths[7], paths[39]], list(here))
         self.assertEqual(here, examined(SparkTasks(self.spark), paths))
         self.assertEqual({}, examined(LocalThreads(), []))
+
+    def test_rights_that_change(self) -> None:
+        """A file that could not be opened is read when it can be, though it is the same; one that
+        is damaged is not tried again before it has changed."""
+        node = Node("a")
+        node.log(0, "added", job_id(1))
+        stored = segment(self.folder / "elsewhere", node.events)
+        logs = self.folder / "logs"
+        damaged = write(logs / "damaged.jsonl.zst", [])
+        damaged.write_bytes(b"no frame")
+        # Whoever may read everything cannot be kept from a file by its rights.
+        linked = logs / "linked.jsonl.zst"
+        linked.symlink_to(self.folder / "absent.jsonl.zst")
+        self.assertEqual({str(damaged), str(linked)}, set(self.add(logs).refused))
+        self.assertEqual({str(linked)}, set(self.add(logs).refused))
+        log = DeltaLog(self.table)
+        self.assertEqual([str(damaged)], list((log.notes() or {})["files"]))
+        os.rename(stored, self.folder / "absent.jsonl.zst")
+        self.assertEqual((1, {}), ((report := self.add(logs)).new, report.refused))
 
     def test_nothing_new(self) -> None:
         """With known files alone, however many, nothing is examined, read or committed."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.errors import BadPath
 from disque_tx.spark.pipeline.ingest.files import unread
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 
@@ -61,6 +63,41 @@ class FileTests(SynchronousTestCase):
         self.touch("x.jsonl", "below/y.jsonl", "z.txt", "_w.jsonl", ".v.jsonl")
         found = self.found(self.folder, self.folder / "below", self.folder / "x.jsonl")
         self.assertEqual(["below/y.jsonl", "x.jsonl"], found)
+
+    def test_links(self) -> None:
+        """Folders are entered by links as well; links that lead around, or to each other, are
+        followed once, and do not end an ingest."""
+        other = self.folder.with_name(f"{self.folder.name}-other")
+        other.mkdir()
+        (other / "z.jsonl").touch()
+        self.touch("x.jsonl", "below/y.jsonl")
+        for link, place in {
+            self.folder / "around": self.folder.parent,
+            self.folder / "below" / "itself": self.folder,
+            self.folder / "other": other,
+            other / "back": self.folder / "below",
+            other / "here": other,
+        }.items():
+            link.symlink_to(place)
+        names = {Path(name).name for name in self.found()}
+        self.assertEqual({"x.jsonl", "y.jsonl", "z.jsonl"}, names)
+        self.assertLess(len(self.found()), 6)
+
+    def test_names_that_are_no_text(self) -> None:
+        """A file whose name is not UTF-8, as copied from elsewhere, is named and keeps no other
+        one from being read."""
+        (self.folder / os.fsdecode(b"bad\xff.jsonl")).touch()
+        self.touch("x.jsonl")
+        found = unread([str(self.folder)], RUNS, {})
+        self.assertEqual([f"{self.folder}/x.jsonl"], [log.path for log in found.logs])
+        self.assertEqual([f"{self.folder}/bad\\xff.jsonl"], found.unnamed)
+
+    def test_bad_paths(self) -> None:
+        """What cannot be a path is refused in words: an empty one, of a variable that is not set
+        in a script, does not stand for the present folder."""
+        for path in ("", os.fsdecode(b"bad\xff")):
+            error = self.assertRaises(BadPath, unread, [path], RUNS, {})
+            str(error).encode()
 
     def test_unfinished(self) -> None:
         """Segments that a node is to finish are counted once, in the folder of a log or of

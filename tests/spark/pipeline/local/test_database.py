@@ -44,6 +44,15 @@ class DatabaseTests(SynchronousTestCase):
         self.assertIn("Use --engine spark", str(raised.exception))
         self.assertEqual([], self.hidden())
 
+    def test_interrupted(self) -> None:
+        """Ctrl-C during a query is the same as at any other time, and no error of DuckDB with a
+        traceback; nothing is left."""
+        for words, error in (("Query interrupted", KeyboardInterrupt), ("else", RuntimeError)):
+            with self.assertRaises(error), database(self.table):
+                # A signal cannot be made to arrive within the query, and not just before it.
+                raise RuntimeError(words)
+        self.assertEqual([], self.hidden())
+
     def test_read_only(self) -> None:
         """A table in a place where nothing can be written can still be audited."""
         with database("/proc/nowhere/table") as rows:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.tables import upkeep
+from disque_tx.spark.pipeline.tables import deltalog, upkeep
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.events import event_schema
-from disque_tx.spark.pipeline.tables.table import EventTable
+from disque_tx.spark.pipeline.tables.events import EventTableLog, event_schema
+from disque_tx.spark.pipeline.tables.table import EventTable, known_events
 from disque_tx.spark.pipeline.tables.upkeep import (
     INGEST,
     Optimized,
@@ -87,6 +90,68 @@ class OptimizeTests(UpkeepCase):
         self.assert_each_once(self.events)
         self.assertEqual(3, table.log.last(INGEST))
 
+    def test_ingest_during(self) -> None:
+        """What is ingested while files are merged or removed, which may take minutes, stays known:
+        the next ingest does not add it once more."""
+        for upkeep_of in (lambda: optimize(self.table), lambda: vacuum(self.table, keep_hours=1)):
+            self.grow(2)
+            left = Path(self.table, "left.parquet")
+            left.touch()
+            os.utime(left, (0, 0))
+            self.during_upkeep(upkeep_of)
+            copy = segment(self.folder / "copy", self.events)
+            renamed = copy.rename(copy.with_name(f"{len(self.events)}.jsonl.zst"))
+            self.assertEqual(0, ingest(self.spark, [str(renamed)], self.table).new)
+            self.assert_each_once(self.events)
+
+    def during_upkeep(self, do: Callable[[], object]) -> None:
+        """Do what commits by itself, and ingest when it has read the notes of the table and has
+        not committed yet."""
+        properties = deltalog._properties
+        grown: list[None] = []
+
+        def ingesting(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> object:
+            found = properties(numbers, notes)
+            if not grown:
+                grown.append(None)
+                self.grow(1)
+            return found
+
+        self.patch(deltalog, "_properties", ingesting)
+        do()
+        self.patch(deltalog, "_properties", properties)
+        self.assertEqual([None], grown)
+
+    def test_nothing_to_delete(self) -> None:
+        """What is ingested while there is nothing to delete does not count as deleted, or less than
+        that."""
+        self.grow(1)
+        log = DeltaLog(self.table)
+        self.grow(1)
+        self.assertEqual(0, log.delete("dt < DATE '2001-01-01'", {INGEST: log.last(INGEST) + 1}))
+
+    def test_looked_at_once(self) -> None:
+        """An ingest that finds nothing new opens the table once, and lists the folder of its log as
+        often: in the log of a large table there are thousands of files."""
+        self.grow(1)
+        opened: list[str] = []
+
+        class Counted(DeltaTable):
+            """Takes note of who looks for a table."""
+
+            def __init__(self, root: str, **more: Any) -> None:
+                opened.append("open")
+                super().__init__(root, **more)
+
+            @staticmethod
+            def is_deltatable(*words: Any) -> bool:
+                opened.append("look")
+                return DeltaTable.is_deltatable(*words)
+
+        self.patch(deltalog, "DeltaTable", Counted)
+        self.assertEqual(0, ingest(self.spark, [str(self.folder / "logs")], self.table).new)
+        self.assertEqual(["open"], opened)
+
     def test_files_by_job(self) -> None:
         """Statistics of files tell readers which of them may have a job."""
         self.grow(1)
@@ -154,7 +219,7 @@ class VersionTests(UpkeepCase):
         rows = rows.set_column(rows.column_names.index("seq"), "seq", pa.array([99], pa.int64()))
         for _ in range(25):
             write_deltalake(self.table, rows.slice(0, 0), mode="append")
-        runs, _ = EventTable(self.spark, self.table).known()
+        runs, _ = known_events(self.spark, EventTableLog(self.table))
         self.assertEqual(4, runs.events)
         self.grow(1)
         self.assertEqual(8, EventTable(self.spark, self.table).events().count())

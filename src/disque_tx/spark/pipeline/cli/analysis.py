@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _WINDOW_S_MAX: Final = 86_400
 _MISSING_SHOWN: Final = 20
+_VERSION_DIGITS_MAX: Final = 18
 
 
 @click.command("ingest")
@@ -65,7 +66,11 @@ def _print_ingest(report: IngestReport) -> None:
 def _as_of(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> int | str | None:
-    return int(value) if value is not None and value.isdecimal() else value
+    if value is None or not value.isdecimal():
+        return value
+    if len(value) > _VERSION_DIGITS_MAX:
+        raise click.BadParameter(f"no table has a version of {len(value)} digits.")
+    return int(value)
 
 
 as_of_option = click.option(

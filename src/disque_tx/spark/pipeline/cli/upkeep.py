@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from disque_tx.spark.paths import as_utf8
 from disque_tx.spark.pipeline.engines.runner import errors_shown
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.upkeep import KEPT_HOURS, expire, forget, optimize, vacuum
@@ -85,7 +86,7 @@ def forget_command(
     if not (queue or job):
         raise click.UsageError("Name a --queue, a --job, or both.")
     with errors_shown():
-        done = forget(table, queue, job)
+        done = forget(table, queue and as_utf8(queue), job and as_utf8(job))
     if as_json:
         click.echo(json.dumps(attrs.asdict(done)))
     else:

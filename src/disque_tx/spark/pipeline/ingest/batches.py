@@ -14,7 +14,8 @@ table once, whatever is killed at any time, and however often and under whatever
    ``ingest/NODE/START`` the last number of each node.
 
 The names of files that nodes made say with which event they begin, so most files are known by
-these. The others that were read are remembered in the commit.
+these. The others that were read are remembered in the commit, and so are those that were refused
+for what is in them.
 
 An engine says where files are read, and does what is done with the rows of the table.
 """
@@ -27,12 +28,12 @@ from typing import Any, Final, Protocol
 import attrs
 
 from disque_tx.spark.errors import Conflict, ForeignData
-from disque_tx.spark.paths import check_apart, resolved
+from disque_tx.spark.paths import resolved
 from disque_tx.spark.pipeline.ingest import files as logs
-from disque_tx.spark.pipeline.ingest.examination import examined
+from disque_tx.spark.pipeline.ingest.examination import examined, unreadable
 from disque_tx.spark.pipeline.ingest.staging import StagedLines, stage_events, stage_rejected
 from disque_tx.spark.pipeline.ingest.workers import Workers
-from disque_tx.spark.pipeline.tables.events import EventTableLog, is_table
+from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged, discard
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
 from disque_tx.spark.pipeline.tables.upkeep import INGEST, compact_if_due, next_number
@@ -91,9 +92,7 @@ def add_logs(
     :raises ForeignData: when the numbers of a batch have more than 100,000 gaps.
     """
     paths = list(paths)
-    if not is_table(into):
-        check_apart(resolved(into), map(resolved, paths))
-    table = EventTableLog(into, create=True)
+    table = EventTableLog(into, create=True, inputs=map(resolved, paths))
     runs, remembered = engine.known(table)
     memory = _Memory(table, runs, dict(remembered), next_number(table))
     found = logs.unread(paths, runs, remembered)
@@ -106,7 +105,8 @@ def add_logs(
         new=new,
         duplicates=read - new,
         rejected=sum(batch.rejected for batch in done),
-        refused={path: why for batch in done for path, why in batch.refused.items()},
+        refused={path: why for batch in done for path, why in batch.refused.items()}
+        | dict.fromkeys(found.unnamed, "its name is not UTF-8"),
         missing=runs.missing(),
         unfinished=found.unfinished,
     )
@@ -179,7 +179,8 @@ class _Batch:
         bad = [(path, sizes[path]) for path in lines.bad]
         rejected = self._keep_rejected(workers, bad) if bad else 0
         self._step("kept")
-        self._commit(staged, new)
+        again = unreadable(workers, list(refused))
+        self._commit(staged, new, [file for file in self._files if file.path not in again])
         self._step("committed")
         return _Done(lines.events, new.events, rejected, refused)
 
@@ -214,8 +215,9 @@ class _Batch:
         log.commit(files, {INGEST: number}, replacing=log.schema, among=("batch", str(number)))
         return sum(file.rows for file in files)
 
-    def _commit(self, staged: Staged, new: Runs) -> None:
+    def _commit(self, staged: Staged, new: Runs, done: list[logs.LogFile]) -> None:
+        """``done``: the files that need not be read again."""
         self._memory.check()
         numbers = {INGEST: self._memory.number}
         numbers |= {f"ingest/{node}/{boot}": last for (node, boot), last in new.last().items()}
-        self._table.log.commit(staged.files, numbers, self._memory.after(new, self._files))
+        self._table.log.commit(staged.files, numbers, self._memory.after(new, done))

@@ -11,7 +11,7 @@ import attrs
 from pyarrow import fs
 
 from disque_tx.spark.errors import NothingToRead
-from disque_tx.spark.paths import names_below, opened, resolved
+from disque_tx.spark.paths import as_utf8, is_utf8, names_below, opened, resolved
 from disque_tx.spark.pipeline.tables.runs import Runs
 
 _FINISHED: Final = ".jsonl.zst"
@@ -49,10 +49,12 @@ class LogFile:
 @attrs.frozen
 class Found:
     """What is in folders. ``logs``: files to ingest, by their paths. ``unfinished``: how many
-    segments nodes have left, on a disk, to be finished when they run again."""
+    segments nodes have left, on a disk, to be finished when they run again. ``unnamed``: paths, as
+    far as they can be written, that are not UTF-8, as the libraries want them."""
 
     logs: list[LogFile]
     unfinished: int
+    unnamed: list[str]
 
 
 def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]) -> Found:
@@ -64,21 +66,28 @@ def unread(paths: Iterable[str], runs: Runs, remembered: Mapping[str, list[int]]
     """
     known = _KnownNames(runs)
     hidden: set[str] = set()
-    found = {log.path: log for path in paths for log in _unread(resolved(path), known, hidden)}
+    unnamed: set[str] = set()
+    found = {
+        log.path: log for path in paths for log in _unread(resolved(path), known, hidden, unnamed)
+    }
     logs = (found[path] for path in sorted(found))
     return Found(
         [log for log in logs if not log.is_known(runs) and remembered.get(log.path) != log.state],
         len(hidden),
+        sorted(unnamed),
     )
 
 
-def _unread(path: str, known: _KnownNames, hidden: set[str]) -> Iterator[LogFile]:
-    """``hidden``: gets the paths of segments that are not finished."""
+def _unread(
+    path: str, known: _KnownNames, hidden: set[str], unnamed: set[str]
+) -> Iterator[LogFile]:
+    """``hidden``: gets the paths of segments that are not finished; ``unnamed``: those that are not
+    UTF-8."""
     system, place = opened(path)
     info = system.get_file_info(place)
     if info.type == fs.FileType.NotFound:
         raise NothingToRead(f"{path} does not exist. Name folders or files of event logs.")
-    if info.type == fs.FileType.File:
+    if info.type != fs.FileType.Directory:
         yield _log_file(path, info)
         return
     left: list[str] = []
@@ -88,6 +97,8 @@ def _unread(path: str, known: _KnownNames, hidden: set[str]) -> Iterator[LogFile
         if name.endswith(_SUFFIXES) and not known.contains(name)
     ]
     hidden.update(f"{path}/{name}" for name in left if _SEGMENT.fullmatch(name))
+    unnamed.update(as_utf8(f"{path}/{name}") for name in names if not is_utf8(name))
+    names = [name for name in names if is_utf8(name)]
     infos = system.get_file_info([f"{place}/{name}" for name in names])
     for name, info in zip(names, infos, strict=True):
         yield _log_file(f"{path}/{name}", info)

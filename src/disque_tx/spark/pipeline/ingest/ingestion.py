@@ -16,7 +16,7 @@ from disque_tx.spark.pipeline.tables.counting import counted_runs, runs_in_files
 from disque_tx.spark.pipeline.tables.events import EventTableLog
 from disque_tx.spark.pipeline.tables.footers import Staged
 from disque_tx.spark.pipeline.tables.runs import Run, Runs
-from disque_tx.spark.pipeline.tables.table import EventTable, reading, writing
+from disque_tx.spark.pipeline.tables.table import known_events, reading, writing
 from disque_tx.spark.sessions import check_classic
 
 #: Up to so many bytes of files are read by this process: starting tasks would take longer.
@@ -46,7 +46,7 @@ class _Spark:
         return LocalThreads() if size_bytes <= _HERE_BYTES else SparkTasks(self._spark)
 
     def known(self, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
-        return EventTable(self._spark, table.root).known()
+        return known_events(self._spark, table)
 
     def runs(self, table: EventTableLog, staged: Staged, limit: int) -> list[Run]:
         """Counted by this process, if the files are on the disk that its tasks wrote to; from a

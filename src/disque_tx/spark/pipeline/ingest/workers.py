@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
+
+from disque_tx.spark.threads import in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +39,7 @@ class LocalThreads:
         """The result of each piece of work, in their order."""
         if len(work) == 1:
             return [do(work[0])]
-        with ThreadPoolExecutor(self.count) as pool:
-            return list(pool.map(do, work))
+        return in_threads(do, work, self.count)
 
 
 class SparkTasks:

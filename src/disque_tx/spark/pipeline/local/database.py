@@ -29,6 +29,8 @@ from disque_tx.spark.pipeline.tables.footers import Staged, written
 MEMORY: Final = "1GiB"
 _FOLDER: Final = ".disque-pipeline-"
 _LOCK: Final = "lock"
+#: What DuckDB says when Ctrl-C ends a query.
+_INTERRUPTED: Final = "Query interrupted"
 _TOO_LARGE: Final = "Use --engine spark for so many events."
 
 
@@ -135,6 +137,10 @@ def database(root: str, too_large: str = _TOO_LARGE) -> Iterator[Database]:
             ) from error
         except duckdb.Error as error:
             raise Failed(f"DuckDB failed: {str(error).strip().partition(chr(10))[0]}") from error
+        except RuntimeError as error:
+            if str(error) == _INTERRUPTED:
+                raise KeyboardInterrupt from None
+            raise
         finally:
             connection.close()
 

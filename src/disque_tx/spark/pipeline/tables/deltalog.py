@@ -25,6 +25,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.objectstore import options
 from disque_tx.spark.paths import exists
+from disque_tx.spark.pipeline.tables.places import LOG, check_place
 
 #: How a table says that this pipeline made it; the rest is what it contains.
 MAKER: Final = "disque-pipeline "
@@ -37,6 +38,9 @@ _CONFIGURATION: Final = {
 _NOTES: Final = "disque"
 #: How many commits are looked through first for notes; other programs may have made some.
 _NOTES_AMONG: Final = (1, 20, None)
+#: What changes no rows repeats the notes that it found when it began, so that some are left when
+#: earlier commits leave the log. Others may have been added while it ran.
+_REPEATS: Final = frozenset(("OPTIMIZE", "VACUUM START", "VACUUM END"))
 _Answer = TypeVar("_Answer")
 
 
@@ -55,39 +59,55 @@ class DataFile:
     spans: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
 
+class NoTable(BadTable):
+    """A path at which a Delta table was looked for in vain."""
+
+
 class DeltaLog:
     """The log of the table at ``root``, a resolved path.
 
     ``as_of``: a version, or a time in ISO 8601, at which the table is looked at.
 
     :raises BadTable: when there is no Delta table, or no such version.
+    :raises BadPath: when the library would look for the table at another path.
     """
 
     def __init__(self, root: str, as_of: int | str | None = None) -> None:
+        check_place(root)
         self.root = root
         try:
-            self._table = DeltaTable(
-                root,
-                version=as_of if isinstance(as_of, int) else None,
-                storage_options=options(root),
-            )
-            if isinstance(as_of, str):
-                self._table.load_as_version(_version_at(self._table, as_of))
+            self._table = DeltaTable(root, storage_options=options(root))
+            if as_of is not None:
+                self._table.load_as_version(_version_of(self._table, as_of))
         except TableNotFoundError as error:
-            raise BadTable(f"{root} is not a Delta table.") from error
-        except (DeltaError, ValueError) as error:
+            raise NoTable(f"{root} is not a Delta table.") from error
+        except (DeltaError, ValueError, OverflowError) as error:
             raise BadTable(f"{root} cannot be read as of {as_of}: {error}") from error
 
     @staticmethod
     def exists(root: str) -> bool:
         """Whether there is a Delta table."""
-        return exists(f"{root}/_delta_log") and DeltaTable.is_deltatable(root, options(root))
+        return exists(f"{root}/{LOG}") and DeltaTable.is_deltatable(root, options(root))
+
+    @classmethod
+    def find(cls, root: str, as_of: int | str | None = None) -> DeltaLog | None:
+        """The log, if there is a table, of which the folder is looked at once."""
+        if not exists(f"{root}/{LOG}"):
+            return None
+        try:
+            return cls(root, as_of)
+        except NoTable:
+            return None
 
     @classmethod
     def create(
         cls, root: str, schema: pa.Schema, what: str, partition_by: tuple[str, ...] = ()
     ) -> DeltaLog:
-        """Create a table; one that appeared in the meantime is opened. ``what``: it contains."""
+        """Create a table; one that appeared in the meantime is opened. ``what``: it contains.
+
+        :raises BadPath: when the library would look for the table at another path.
+        """
+        check_place(root)
         DeltaTable.create(
             root,
             schema,
@@ -126,13 +146,16 @@ class DeltaLog:
         return -1 if number is None else number
 
     def notes(self) -> Mapping[str, Any] | None:
-        """The notes of the last commit that has some."""
+        """The notes of the last commit that has some of its own; those that an upkeep repeated, if
+        there is none."""
+        repeated: str | None = None
         for count in _NOTES_AMONG:
             for commit in self._table.history(count):
                 if _NOTES in commit:
-                    found: Mapping[str, Any] = json.loads(commit[_NOTES])
-                    return found
-        return None
+                    if commit.get("operation") not in _REPEATS:
+                        return _read(commit[_NOTES])
+                    repeated = repeated or commit[_NOTES]
+        return None if repeated is None else _read(repeated)
 
     def files(self, *times: str) -> list[DataFile]:
         """The files of the table. ``times``: columns whose spans are wanted."""
@@ -223,12 +246,13 @@ class DeltaLog:
     def delete(self, condition: str, numbers: Mapping[str, int]) -> int:
         """Delete rows by a condition in SQL; returns how many."""
         before, kept = self.rows(), _properties(numbers, self.notes())
-        self._committing(
-            lambda: self._table.delete(
-                condition, writer_properties=_WRITING, commit_properties=kept
-            )
-        )
-        return before - self.rows()
+
+        def delete() -> int:
+            self._table.delete(condition, writer_properties=_WRITING, commit_properties=kept)
+            # Before the table is looked at again, which may have got others meanwhile.
+            return before - self.rows()
+
+        return self._committing(delete)
 
     def compact(self, days: Iterable[str], order: str | None = None) -> tuple[int, int]:
         """Write the files of these partitions again, as fewer ones, sorted by the Z-order of the
@@ -275,6 +299,16 @@ class DeltaLog:
         return done
 
 
+def _version_of(table: DeltaTable, as_of: int | str) -> int:
+    """The version that is meant. ``ValueError`` if there was none: the library itself would look
+    for each that could be between."""
+    if isinstance(as_of, str):
+        return _version_at(table, as_of)
+    if as_of > table.version():
+        raise ValueError(f"the newest version is {table.version()}")
+    return as_of
+
+
 def _version_at(table: DeltaTable, time: str) -> int:
     """The version at a time, by the times that ``history`` shows; the library itself goes by those
     of files, which are later. ``ValueError`` if there was none."""
@@ -287,6 +321,11 @@ def _version_at(table: DeltaTable, time: str) -> int:
 
 
 _WRITING: Final = WriterProperties(compression="ZSTD")
+
+
+def _read(notes: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(notes)
+    return found
 
 
 def _properties(numbers: Mapping[str, int], notes: Mapping[str, Any] | None) -> CommitProperties:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.paths import exists, is_empty, resolved
+from disque_tx.spark.paths import check_apart, exists, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
+from disque_tx.spark.pipeline.tables.places import is_absent
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.schema import arrow_schema
 
@@ -31,18 +32,27 @@ class EventTableLog:
     """The log of the table of events at ``path``.
 
     ``create``: whether to create the table in an empty or missing folder. ``as_of``: a version, or
-    a time in ISO 8601, at which it is looked at.
+    a time in ISO 8601, at which it is looked at. ``inputs``: resolved paths that are read.
 
     :raises BadTable: when it is not a table of events, has no such version, or has the layout of
         an earlier version of this program.
+    :raises OutputOverlaps: when a new table would be in an input, or around one.
     """
 
-    def __init__(self, path: str, create: bool = False, as_of: int | str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        create: bool = False,
+        as_of: int | str | None = None,
+        inputs: Iterable[str] = (),
+    ) -> None:
         self.root = resolved(path)
-        if not DeltaLog.exists(self.root):
+        log = DeltaLog.find(self.root, as_of)
+        if log is None:
+            check_apart(self.root, inputs)
             _check_absent(self.root, create)
-            DeltaLog.create(self.root, event_schema(), EVENTS, ("dt",))
-        self.log = DeltaLog(self.root, as_of)
+            log = DeltaLog.create(self.root, event_schema(), EVENTS, ("dt",))
+        self.log = log
         if self.log.what != EVENTS:
             raise BadTable(
                 f"{self.root} is a Delta table, but not one of 'disque-pipeline ingest'."
@@ -60,7 +70,7 @@ class EventTableLog:
     def rejected(self) -> DeltaLog | None:
         """The log of the table of rejected lines, if there were any."""
         root = f"{self.root}/{_REJECTED}"
-        return DeltaLog(root) if DeltaLog.exists(root) else None
+        return DeltaLog.find(root)
 
     def create_rejected(self) -> DeltaLog:
         """The same log; the table is created if it does not exist."""
@@ -95,7 +105,7 @@ def _check_absent(root: str, create: bool) -> None:
             f"{root} is a table of an earlier version. 'disque-pipeline convert {root}' makes a"
             " Delta table of it, without writing its events again."
         )
-    empty = is_empty(root)
+    empty = is_absent(root)
     if not create or not empty:
         what = "does not exist or is empty" if empty else "is not a table of events"
         raise BadTable(f"{root} {what}. 'disque-pipeline ingest' creates one, in a new folder.")

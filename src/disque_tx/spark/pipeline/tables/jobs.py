@@ -123,8 +123,8 @@ class JobTable:
         """The log as it is now, if there is a table."""
         if self._log is not None:
             self._log.refresh()
-        elif DeltaLog.exists(self.root):
-            self._log = DeltaLog(self.root)
+        else:
+            self._log = DeltaLog.find(self.root)
         return self._log
 
     def _learn(self, log: DeltaLog) -> None:

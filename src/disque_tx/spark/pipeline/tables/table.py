@@ -95,12 +95,16 @@ class EventTable(EventTableLog):
         """The events in these files of the table."""
         return reading(self.spark, self.log.schema, self.root, [file.path for file in files])
 
-    def known(self) -> tuple[Runs, Mapping[str, list[int]]]:
-        """What :meth:`noted` says; the numbers are counted if it says nothing."""
-        noted = self.noted()
-        if noted is not None:
-            return noted
-        return Runs(counted_runs(self.events()) if self.log.files() else ()), {}
+
+def known_events(spark: SparkSession, table: EventTableLog) -> tuple[Runs, Mapping[str, list[int]]]:
+    """What a table says by its notes (:meth:`EventTableLog.noted`); the numbers are counted if it
+    says nothing."""
+    noted = table.noted()
+    if noted is not None:
+        return noted
+    names = [file.path for file in table.log.files()]
+    events = reading(spark, table.log.schema, table.root, names)
+    return Runs(counted_runs(events) if names else ()), {}
 
 
 def reading(spark: SparkSession, schema: pa.Schema, root: str, names: Iterable[str]) -> DataFrame:

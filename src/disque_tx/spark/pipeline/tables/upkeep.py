@@ -120,7 +120,7 @@ def expire(path: str, before: date) -> int:
     :raises Conflict: when another process wrote to the table at the same time.
     """
     table = EventTableLog(path)
-    return table.log.delete(f"dt < DATE '{before:%Y-%m-%d}'", {INGEST: next_number(table)})
+    return table.log.delete(f"dt < DATE '{before.isoformat()}'", {INGEST: next_number(table)})
 
 
 def forget(path: str, queue: str | None, job: str | None) -> Forgotten:
