@@ -25,6 +25,7 @@ from disque_tx.spark.files.filters import OPTION, Conditions, filtering
 from disque_tx.spark.files.folders import folder_options, found
 from disque_tx.spark.options import FormatOptions
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
+from disque_tx.text.counts import counted
 from disque_tx.wire.files.aof import LogDecoder, parse_record
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def records(
                 if decoder.rest():
                     yield (
                         at,
-                        LogDamage(at, f"cut: {decoder.rest()} bytes are not a complete record"),
+                        LogDamage(at, f"cut: {counted(decoder.rest(), 'byte')} of a record"),
                     )
                 return
             decoder.feed(piece)

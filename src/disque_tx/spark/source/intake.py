@@ -31,6 +31,7 @@ from disque_tx.spark.source.fetching import Fetching, Limit
 from disque_tx.spark.source.leases import SourceLeases
 from disque_tx.spark.source.offsets import Offset
 from disque_tx.spark.source.rows import JobRows
+from disque_tx.text.counts import counted
 
 _LOG: Final = logging.getLogger(__name__)
 #: How long a job may be on its way from one node to another, and how often to look for it.
@@ -103,9 +104,9 @@ class StreamIntake:
             self._left_out = set() if self._strict else away
             if self._left_out:
                 _LOG.warning(
-                    "%d jobs are left out of a batch, as their nodes cannot be reached. They are"
-                    " delivered again when the nodes are back.",
-                    len(self._left_out),
+                    "Left out of a batch, as their nodes cannot be reached: %s. They are delivered"
+                    " again when the nodes are back.",
+                    counted(len(self._left_out), "job"),
                 )
 
     def readable(self, offset: Offset) -> Offset:
@@ -136,8 +137,8 @@ def acknowledge(servers: Servers, offset: Offset, strict: bool) -> None:
             raise failed[0]
         if failed:
             _LOG.warning(
-                "%d stored jobs could not be acknowledged, and will be delivered again: %s",
-                min(len(ids), len(failed) * _AT_ONCE),
+                "%s could not be acknowledged, and will be delivered again: %s",
+                counted(min(len(ids), len(failed) * _AT_ONCE), "stored job"),
                 failed[0],
             )
 

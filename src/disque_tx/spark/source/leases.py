@@ -18,6 +18,7 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost, TooLate
 from disque_tx.client.leases import REFUSALS, Lease
+from disque_tx.text.counts import counted
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -101,10 +102,10 @@ class SourceLeases:
         if late and not self._warned:
             self._warned = True
             _LOG.warning(
-                "More than half of the TTL of %d jobs is over, so their nodes do not postpone the"
+                "More than half of the TTL of %s is over, so their nodes do not postpone the"
                 " next delivery any more: they may be delivered again while the batch runs. Let"
                 " the stream catch up, or add jobs with a longer TTL.",
-                late,
+                counted(late, "job"),
             )
 
 

@@ -24,6 +24,7 @@ from disque_tx.client.values import JobDetails
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import arrow_schema, jobs_ddl, text
+from disque_tx.text.counts import counted
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMA: Final = arrow_schema(jobs_ddl(details=False))
@@ -163,7 +164,7 @@ def _miss(
         raise answer
     why = str(answer) if answer else "It was acknowledged elsewhere, deleted, evicted or expired."
     what = (
-        f"{len(lost)} jobs that {node} delivered to this query cannot be read again, for"
+        f"{counted(len(lost), 'job')} that {node} delivered to this query cannot be read again, for"
         f" example {job_id}. {why}"
     )
     if strict or isinstance(answer, ConnectionLost):
