@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,6 +17,12 @@ from disque_tx.spark.errors import BadPath, NothingToRead, OutputOverlaps
 _LOCAL: Final = "file"
 #: Beginnings of the names of files that are unfinished, or not data.
 _HIDDEN: Final = "_."
+#: The folder of the log of a Delta table.
+DELTA_LOG: Final = "_delta_log"
+#: A commit that is being written by the library.
+_BEGUN: Final = re.compile(rf"{DELTA_LOG}/[^/]+#\d+")
+#: In paths of disks the library takes these for other characters, or refuses them.
+_ESCAPES: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")
 
 
 def resolved(path: str) -> str:
@@ -105,6 +112,26 @@ def is_empty(path: str) -> bool:
     if kind == fs.FileType.Directory:
         return not system.get_file_info(fs.FileSelector(place))
     return bool(kind == fs.FileType.NotFound)
+
+
+def check_table(root: str) -> None:
+    """:raises BadPath: when the library would look for the Delta table at a resolved path
+    elsewhere."""
+    if root.startswith("/") and (found := _ESCAPES.search(root)):
+        raise BadPath(
+            f"{root!r} cannot be the folder of a table, since {found[0]!r} would stand for another"
+            " character. Choose another name."
+        )
+
+
+def is_absent(root: str) -> bool:
+    """Whether there is nothing at a resolved path, or only what is left of a Delta table that could
+    not be created, as on a full disk."""
+    if is_empty(root):
+        return True
+    return exists(f"{root}/{DELTA_LOG}") and all(
+        _BEGUN.fullmatch(name) for name, _ in files_below(root)
+    )
 
 
 def files_below(path: str) -> Iterator[tuple[str, fs.FileInfo]]:

@@ -17,7 +17,7 @@ from disque_tx.client.encryption import ssl_context
 from disque_tx.client.options import TLS
 from disque_tx.spark.errors import BadOption, EventsLost, NodeRefused
 from disque_tx.spark.options import SECURITY, FormatOptions, password_of, tls_of
-from disque_tx.spark.threads import in_threads
+from disque_tx.spark.process.threads import in_threads
 
 _PATH: Final = "/api/v1/events/files"
 _TIMEOUT_S: Final = 10.0

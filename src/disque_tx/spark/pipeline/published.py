@@ -17,9 +17,9 @@ import attrs
 import pyarrow as pa
 
 from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.paths import is_absent
 from disque_tx.spark.pipeline.tables.deltalog import DataFile, DeltaLog
 from disque_tx.spark.pipeline.tables.footers import Staged
-from disque_tx.spark.pipeline.tables.places import is_absent
 
 _KEPT_HOURS: Final = 24
 #: The application whose transactions are new versions of a table of results.

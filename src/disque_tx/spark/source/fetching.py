@@ -22,10 +22,10 @@ from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, 
 from disque_tx.client.requests import encoding as requests
 from disque_tx.client.requests.encoding import Request
 from disque_tx.client.requests.selection import Selection
-from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.options import Cluster
+from disque_tx.spark.process.garbage import uncollected
+from disque_tx.spark.process.threads import in_threads
 from disque_tx.spark.source.rows import JobRows, delivered, joined
-from disque_tx.spark.threads import in_threads
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST: Final = 16

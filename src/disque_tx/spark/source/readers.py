@@ -20,7 +20,6 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import scans
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.garbage import uncollected
 from disque_tx.spark.offered import (
     ReadAllAvailable,
     ReadLimit,
@@ -28,6 +27,7 @@ from disque_tx.spark.offered import (
     SupportsTriggerAvailableNow,
 )
 from disque_tx.spark.options import ReadOptions
+from disque_tx.spark.process.garbage import uncollected
 from disque_tx.spark.schema import arrow_schema, batches
 from disque_tx.spark.source import lag
 from disque_tx.spark.source.announcing import QueryAnnouncer, identity

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
 
-from disque_tx.spark.threads import in_threads
+from disque_tx.spark.process.threads import in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

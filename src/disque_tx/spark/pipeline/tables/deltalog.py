@@ -24,8 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.objectstore import options
-from disque_tx.spark.paths import exists
-from disque_tx.spark.pipeline.tables.places import LOG, check_place
+from disque_tx.spark.paths import DELTA_LOG, check_table, exists
 
 #: How a table says that this pipeline made it; the rest is what it contains.
 MAKER: Final = "disque-pipeline "
@@ -73,7 +72,7 @@ class DeltaLog:
     """
 
     def __init__(self, root: str, as_of: int | str | None = None) -> None:
-        check_place(root)
+        check_table(root)
         self.root = root
         try:
             self._table = DeltaTable(root, storage_options=options(root))
@@ -87,12 +86,12 @@ class DeltaLog:
     @staticmethod
     def exists(root: str) -> bool:
         """Whether there is a Delta table."""
-        return exists(f"{root}/{LOG}") and DeltaTable.is_deltatable(root, options(root))
+        return exists(f"{root}/{DELTA_LOG}") and DeltaTable.is_deltatable(root, options(root))
 
     @classmethod
     def find(cls, root: str, as_of: int | str | None = None) -> DeltaLog | None:
         """The log, if there is a table, of which the folder is looked at once."""
-        if not exists(f"{root}/{LOG}"):
+        if not exists(f"{root}/{DELTA_LOG}"):
             return None
         try:
             return cls(root, as_of)
@@ -107,7 +106,7 @@ class DeltaLog:
 
         :raises BadPath: when the library would look for the table at another path.
         """
-        check_place(root)
+        check_table(root)
         DeltaTable.create(
             root,
             schema,

@@ -8,9 +8,8 @@ from typing import Final
 import pyarrow as pa
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.paths import check_apart, exists, resolved
+from disque_tx.spark.paths import check_apart, exists, is_absent, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
-from disque_tx.spark.pipeline.tables.places import is_absent
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.schema import arrow_schema
 

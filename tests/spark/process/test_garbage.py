@@ -6,7 +6,7 @@ import gc
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.garbage import uncollected
+from disque_tx.spark.process.garbage import uncollected
 
 
 class UncollectedTests(SynchronousTestCase):

@@ -9,7 +9,7 @@ from types import FrameType
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.threads import in_threads
+from disque_tx.spark.process.threads import in_threads
 
 _LIMIT_S = 60
 

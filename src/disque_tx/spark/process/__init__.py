@@ -1,0 +1,1 @@
+"""This process while it works for Spark: its threads, signals and memory."""
