@@ -149,7 +149,7 @@ def command(
     A job is added to the new queue first, and then acknowledged in the old one: when this is ended
     early no job is lost, and one may be in both. IDs are new, counters start at zero. Jobs with
     RETRY 0 are delivered at most once: none of them is in both queues, they keep one copy, and
-    those being moved are lost when this is killed.
+    those being moved are lost when this ends early; their IDs are printed, unless it is killed.
 
     The password of another cluster is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
     """
@@ -164,6 +164,7 @@ def command(
                 move.run(fetcher, count, advance)
             finally:
                 _report(move)
+                fetcher.report()
 
 
 def _report(move: Move) -> None:
