@@ -74,6 +74,8 @@ class ScheduleVerbTests(VerbCase):
         for words, text in (
             (("set", "s", "61 * * * *", "q", "b"), "Bad minute"),
             (("set", "s", "0", "q", "b"), "EVERY takes 1 to"),
+            (("set", "s", "²", "q", "b"), "is no cron expression"),
+            (("set", "s", "9" * 5_000, "q", "b"), "refused SCHEDULE"),
             (("set", "s", "@daily", "q", "b", "--tz", "Mars"), "There is no time zone 'Mars'"),
             (("get", "s"), "There is no schedule of this name"),
             (("run", "s"), "There is no schedule of this name"),

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import click
 
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import ClientError
 from disque_tx.client.steps.fetching import whole_ms
@@ -31,7 +32,7 @@ def limits(command: _F) -> _F:
     timeout = click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(0, 1e6),
+        type=FiniteRange(0, 1e6),
         default=2.0,
         show_default=True,
         help="Seconds without a job after which the queue counts as empty; 0: look once, at one"

@@ -21,6 +21,7 @@ import click
 
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
 from disque_tx.client.addresses import seeds
@@ -131,7 +132,7 @@ def _is_same(source: Disque, target: Disque) -> bool:
 @click.option(
     "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
 )
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Jobs per second at most.")
+@click.option("--rate", type=FiniteRange(0, min_open=True), help="Jobs per second at most.")
 @limits
 @click.pass_obj
 def command(

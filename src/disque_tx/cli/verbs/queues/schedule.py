@@ -16,6 +16,7 @@ from disque_tx.client.options import AddOptions
 from disque_tx.client.requests.schedules import MISSED, Schedule
 
 _COLUMNS: Final = ("name", "when", "zone", "state", "queue", "last", "next", "error")
+_DIGITS_MAX: Final = 20
 _json = click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 
 
@@ -98,6 +99,11 @@ def _time(time: datetime | None) -> str | None:
     return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _is_interval(when: str) -> bool:
+    """Whether this is a number of seconds. One that is too long is left to the node to refuse."""
+    return when.isascii() and when.isdigit() and len(when) <= _DIGITS_MAX
+
+
 @command.command("set")
 @click.argument("name")
 @click.argument("when")
@@ -132,7 +138,7 @@ def change(
     with Members(options) as members:
         members.cluster().schedule_set(
             name,
-            int(when) if when.isdigit() else when,
+            int(when) if _is_interval(when) else when,
             queue,
             body,
             tz=tz,
