@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from disque_tx.cli.formatting import jsonable
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
@@ -67,7 +68,7 @@ def _text(value: Any) -> str:
 
 def _documents(found: Sequence[Schedule]) -> None:
     for one in found:
-        output.document(_values(one))
+        output.document(_values(one) | {"body": jsonable(one.body)})
 
 
 def _values(one: Schedule) -> dict[str, Any]:
