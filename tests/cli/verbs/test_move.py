@@ -101,6 +101,23 @@ class AtMostOnceTests(ScriptedTestCase):
             self.assertEqual(1, source.commands().count("ADDJOB"))
 
 
+class AddressTests(VerbCase):
+    """Where jobs are moved to."""
+
+    def test_empty(self) -> None:
+        """A variable of a script that is not set is an error, and does not stand for the cluster
+        that the jobs were to leave."""
+        self.add("q", "a")
+        for words in (
+            ("move", "q", "q2", "--to-address", "", "--timeout", "0"),
+            ("dead", "--addresses", "", "list"),
+        ):
+            status, _, error = self.disque(*words)
+            self.assertNotEqual(0, status, words)
+            self.assertIn("'' is not the address of a node", error)
+        self.assertEqual((1, 0), (self.length("q"), self.length("q2")))
+
+
 class RefusedTests(VerbCase):
     """A move to a queue that takes nothing."""
 

@@ -154,7 +154,7 @@ def command(
 
     The password of another cluster is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
     """
-    there = _elsewhere(options, to_address) if to_address else Members(options)
+    there = _elsewhere(options, to_address) if to_address is not None else Members(options)
     with Members(options) as here, here.cluster() as source, there.cluster() as target:
         if queue == to_queue and _is_same(source, target):
             raise click.UsageError("QUEUE and QUEUE2 are the same queue of the same cluster.")

@@ -51,7 +51,7 @@ def command(context: click.Context, addresses: str | None) -> None:
     of a queue.
     """
     options = context.obj or ClientOptions()
-    nodes = addresses.split(",") if addresses else options.nodes
+    nodes = addresses.split(",") if addresses is not None else options.nodes
     try:
         members = context.with_resource(Members(options, nodes))
     except BadAddress as error:

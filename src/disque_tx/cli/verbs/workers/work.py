@@ -96,7 +96,7 @@ def command(
     try:
         found = load_handlers(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}
-        nodes = addresses.split(",") if addresses else given.nodes
+        nodes = addresses.split(",") if addresses is not None else given.nodes
         # Check the addresses before the reactor starts.
         seeds(nodes)
         client = partial(DisqueClient, nodes, password=given.secret, tls=given.encryption or False)
