@@ -68,6 +68,7 @@ class CommandLineTests(SynchronousTestCase):
         self.assertIn("passed", self.out.getvalue())
         self.assertEqual(1, server.main(["--test-memory"]))
         self.assertEqual(1, server.main(["--test-memory", "much"]))
+        self.assertEqual(1, server.main(["--test-memory", "²"]))
         self.assertIn("megabytes", self.out.getvalue())
 
     def test_bad_line(self) -> None:

@@ -49,3 +49,25 @@ class DrainTests(VerbCase):
         status, _, error = self.disque("drain", "q", "--to", "/dev/full")
         self.assertEqual((1, 2), (status, self.length("q")))
         self.assertIn("No space left on device", error)
+
+    def test_at_most_once(self) -> None:
+        """Jobs that nodes never take back are named when they were fetched and not written, or only
+        copied: nobody else gets them, and they can still be shown."""
+        for words in (("--to", "/dev/full"), ("--keep", "--timeout", "0.1")):
+            self.add("q", "lost", retry=0, replicate=1)
+            self.add("q", "kept")
+            status, _, error = self.disque("drain", "q", *words)
+            self.assertEqual((1, 1), (status, self.length("q")))
+            (named,) = [line for line in error.splitlines() if "RETRY 0" in line]
+            shown = self.client.show(named.split()[0])
+            assert shown is not None
+            self.assertEqual(b"lost", shown.body)
+            self.call("QFLUSH", "q")
+
+    def test_many_at_most_once(self) -> None:
+        """Of a great number of them the others are counted."""
+        self.add("q", *map(str, range(102)), retry=0, replicate=1)
+        _, _, error = self.disque("drain", "q", "--keep", "--timeout", "0.1", "--raw")
+        lines = error.splitlines()
+        self.assertEqual(100, sum("has RETRY 0" in line for line in lines))
+        self.assertEqual("and so it is with 2 other jobs", lines[-1])

@@ -14,6 +14,7 @@ from disque_tx.cli.programs.client import main
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher
 from disque_tx.cli.verbs.jobs.move import Move, Pace
 from disque_tx.client import ClientError, OutcomeUnknown, Paused
+from tests.cli.livenode import VerbCase
 from tests.client.blocking.test_session import ADDED
 from tests.client.scripted import (
     HANG_UP,
@@ -64,7 +65,7 @@ class AtMostOnceTests(ScriptedTestCase):
         self.assertEqual(1, target.commands().count("ADDJOB"))
 
     def test_refused(self) -> None:
-        """A refused job was certainly not added: it is returned to its queue."""
+        """A refused job was certainly not added: it is offered to its node."""
         move, source, _, error = self.moved(0, b"-PAUSED no\r\n")
         self.assertIsInstance(error, Paused)
         self.assertEqual([], move.unknown)
@@ -98,6 +99,40 @@ class AtMostOnceTests(ScriptedTestCase):
             said = "1 job moved\n1 job done or lost meanwhile, and skipped\n"
             self.assertEqual((0, said), (status, error.getvalue()))
             self.assertEqual(1, source.commands().count("ADDJOB"))
+
+
+class AddressTests(VerbCase):
+    """Where jobs are moved to."""
+
+    def test_empty(self) -> None:
+        """A variable of a script that is not set is an error, and does not stand for the cluster
+        that the jobs were to leave."""
+        self.add("q", "a")
+        for words in (
+            ("move", "q", "q2", "--to-address", "", "--timeout", "0"),
+            ("dead", "--addresses", "", "list"),
+        ):
+            status, _, error = self.disque(*words)
+            self.assertNotEqual(0, status, words)
+            self.assertIn("'' is not the address of a node", error)
+        self.assertEqual((1, 0), (self.length("q"), self.length("q2")))
+
+
+class RefusedTests(VerbCase):
+    """A move to a queue that takes nothing."""
+
+    def test_named(self) -> None:
+        """Jobs that nodes never take back are named, for they are in neither queue; the others are
+        in the old one."""
+        self.add("q", "lost", retry=0, replicate=1)
+        self.add("q", "kept")
+        self.call("PAUSE", "q2", "in")
+        status, _, error = self.disque("move", "q", "q2", "--timeout", "0.1")
+        self.assertEqual((1, 1, 0), (status, self.length("q"), self.length("q2")))
+        (named,) = [line for line in error.splitlines() if "RETRY 0" in line]
+        shown = self.client.show(named.split()[0])
+        assert shown is not None
+        self.assertEqual(b"lost", shown.body)
 
 
 def _shown(retry_s: int, state: str = "active") -> bytes:

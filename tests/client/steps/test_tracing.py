@@ -8,7 +8,7 @@ import sys
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import AddedOnce, Job, PublicationIncomplete
+from disque_tx.client import AddedOnce, Job, PublicationIncomplete, Refused
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions
@@ -16,6 +16,7 @@ from disque_tx.client.requests.adding import add_words
 from disque_tx.client.requests.selection import Selection
 from disque_tx.client.steps import tracing
 from tests.acceptance.daemon import environment
+from tests.client.scripted import JOB_ID, ScriptedNode, array, bulk
 from tests.recordedspans import recording
 
 _NODE = Address("disque-1", 7711)
@@ -76,6 +77,23 @@ class RequestTests(SynchronousTestCase):
         self.assertNotIn("messaging.destination.name", mixed.attributes)
         self.assertEqual("/tmp/d.sock", mixed.attributes["server.address"])
         self.assertLess(one.start_time, one.end_time)
+
+    def test_words(self) -> None:
+        """Requests in words of one's own are traced like those of methods, and their replies reach
+        the program as they are."""
+        node = ScriptedNode()
+        self.addCleanup(node.close)
+        node.answer("ADDJOB", bulk(JOB_ID), array(bulk(JOB_ID), b":1\r\n"), b"-ERR few\r\n")
+        node.answer("GETJOB", array(array(bulk("mail"), bulk(JOB_ID), bulk("x"))))
+        with Disque(node.address) as client:
+            client.execute("ADDJOB", "mail", "x", 0)
+            client.execute("ADDJOB", "mail", "x", 0, "UNIQUE", "k", "WITHNEW")
+            taken = client.execute("GETJOB", "FROM", "mail")
+            self.assertEqual([[b"mail", JOB_ID.encode(), b"x"]], taken)
+            self.assertRaises(Refused, client.execute, "ADDJOB")
+        ended = self.spans.finished()[:3]
+        self.assertEqual(["send mail", "send mail", "receive mail"], [one.name for one in ended])
+        self.assertEqual([JOB_ID] * 3, [one.attributes["messaging.message.id"] for one in ended])
 
     def test_nothing(self) -> None:
         """Waiting for jobs, and requests that move none, leave no spans."""

@@ -10,6 +10,7 @@ from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.core.jobs.job import LOADED
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
+from disque_tx.worker.settling.requeueing import LetterTaken
 from tests.cli.livenode import LiveNode
 from tests.client.scripted import JOB_ID, ScriptedTestCase, array, bulk
 
@@ -70,6 +71,42 @@ class DeadLettersTests(SynchronousTestCase):
         self.assertEqual({}, self.entries())
         self.assertEqual([b"to alice"], [job.body for job in self.client.queue_peek("mail", 10)])
 
+    def test_taken(self) -> None:
+        """Of two people who have seen the same letter one puts the job back, and the other one is
+        told: the job is not there twice. So it is when the letter was dropped, and when a program
+        reads it."""
+        letters = DeadLetters(self.client, self.opened)
+        for copies in (None, 1):
+            for taken in ("requeue", "drop", "read"):
+                self.client.enqueue("dead:mail", letter())
+                (entry,) = self.entries().values()
+                assert entry.letter is not None
+                if taken == "requeue":
+                    letters.requeue(entry, entry.letter, copies)
+                elif taken == "drop":
+                    letters.drop(entry)
+                else:
+                    self.assertEqual(1, len(self.client.take("dead:mail")))
+                with self.assertRaises(LetterTaken):
+                    letters.requeue(entry, entry.letter, copies)
+                put_back = [job.body for job in self.client.queue_peek("mail", 10)]
+                self.assertEqual([b"to alice"] if taken == "requeue" else [], put_back)
+                self.client.execute("QFLUSH", "mail")
+
+    def test_refused(self) -> None:
+        """A letter whose job no node takes is in its queue as before, for the next attempt."""
+        self.client.enqueue("dead:mail", letter())
+        (entry,) = self.entries().values()
+        assert entry.letter is not None
+        self.client.execute("PAUSE", "mail", "in")
+        for copies in (None, 1):
+            with self.assertRaises(Refused):
+                DeadLetters(self.client, self.opened).requeue(entry, entry.letter, copies)
+            self.assertEqual(1, self.client.queue_length("dead:mail"))
+        self.client.execute("PAUSE", "mail", "none")
+        DeadLetters(self.client, self.opened).requeue(entry, entry.letter)
+        self.assertEqual(1, self.client.queue_length("mail"))
+
     def test_copies(self) -> None:
         """Who asks for another number of copies gets the job with its own RETRY and TTL."""
         self.client.enqueue("dead:mail", letter())
@@ -124,6 +161,13 @@ class DeadLettersTests(SynchronousTestCase):
             jobs.set_whereabouts(job, LOADED)
         self.assertEqual({"D-0", "D-1", "D-queued"}, set(self.entries()))
         self.assertEqual({"D-0", "D-1", "D-queued", "D-sms", "D-escaped"}, set(self.entries(None)))
+        found = self.entries()
+        for job_id, copies in (("D-0", None), ("D-1", 1)):
+            dead = found[job_id].letter
+            assert dead is not None
+            DeadLetters(self.client, self.opened).requeue(found[job_id], dead, copies)
+        self.assertEqual({"D-queued"}, set(self.entries()))
+        self.assertEqual(2, self.client.queue_length("mail"))
 
     def test_common_queue(self) -> None:
         """In a queue that policies name for the letters of several queues, those of one are found
@@ -188,7 +232,9 @@ class NodesTests(ScriptedTestCase):
             node.answer("PING", b"+PONG\r\n")
             node.answer("ACKJOB", b":1\r\n")
             node.answer("ADDJOB", bulk(JOB_ID))
-        for moved, commands in ((b":1\r\n", ["ACKJOB"]), (b"-ERR no\r\n", ["ADDJOB", "ACKJOB"])):
+            node.answer("DEQUEUE", b":1\r\n")
+        again = ["DEQUEUE", "ADDJOB", "ACKJOB"]
+        for moved, commands in ((b":1\r\n", ["ACKJOB"]), (b"-ERR no\r\n", again)):
             second.answer("QMOVE", moved)
             with closing(Disque(first.address)) as client:
                 letters = DeadLetters(client, lambda one: closing(Disque(one, patience_s=0)))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from disque_tx.worker import Context, Hopeless
+import json
+
+from twisted.internet.defer import Deferred
+
+from disque_tx.worker import Context, Hopeless, Queue, current_job
 from tests.worker.memory import WorkerTestCase
 from tests.worker.test_service import boom
 
@@ -10,6 +14,12 @@ from tests.worker.test_service import boom
 def hopeless(job: Context) -> None:
     """A handler that knows that another try is useless."""
     raise Hopeless("no such customer")
+
+
+async def _fail_thrice() -> None:
+    if current_job().attempt <= 3:
+        raise ValueError("no")
+    await Deferred()
 
 
 class NodePoliciesTests(WorkerTestCase):
@@ -49,6 +59,45 @@ class NodePoliciesTests(WorkerTestCase):
         self.assertEqual("ValueError: why", self.client.reasons[job_id])
         self.assertTrue(len(self.client.times("NACK")) > 2)
         self.stop(worker)
+
+    def test_result(self) -> None:
+        """Whoever waits for the result of a task learns that it failed for good when the node is
+        about to make the dead letter, once, and not before."""
+        self.client.policies = {"q": {"max-deliveries": "3"}}
+        job_id = self.client.put("q", b'{"task": "_fail_thrice", "reply": "result:7"}')
+        worker = self.worker(self.failing_queue(), retries_max=9)
+        while len(self.client.times("NACK")) < 2:
+            self.assertEqual([], self.client.queued("result:7"))
+            self.pass_s(0.5)
+        self.pass_s(1)
+        (answer,) = self.client.queued("result:7")
+        self.assertEqual({"ok": False, "reason": "ValueError: no"}, json.loads(answer.body))
+        self.assertEqual((3, "ValueError: no"), (self.given_back(), self.client.reasons[job_id]))
+        self.stop(worker)
+
+    def test_result_later(self) -> None:
+        """There is no such answer while the node goes on: when the limit was raised meanwhile, or
+        the dead letters of the queue go to the queue itself."""
+        for settings in ({"max-deliveries": "9"}, {"max-deliveries": "1", "dead-queue": "q"}):
+            self.client.policies = {"q": {"max-deliveries": "2"}}
+            self.client.put("q", b'{"task": "_fail_thrice", "reply": "result:7"}')
+            worker = self.worker(self.failing_queue(), retries_max=9)
+            self.pass_s(0.1)
+            self.client.policies = {"q": settings}
+            self.pass_s(59)
+            self.assertEqual([], self.client.queued("result:7"))
+            self.stop(worker)
+            self.client.jobs.clear()
+
+    def failing_queue(self) -> Queue:
+        """A queue with a task that fails three times, and then does not end."""
+        queue = Queue("q")
+        queue.job(result=True)(_fail_thrice)
+        return queue
+
+    def given_back(self) -> int:
+        """How often jobs were given back."""
+        return len(self.client.times("NACK"))
 
     def test_hopeless(self) -> None:
         """What the handler itself gives up becomes a letter of the worker at once."""

@@ -15,6 +15,7 @@ from disque_tx.cli.formatting import human_size
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.base.survey import basic_view, place, survey
 from disque_tx.client.blocking import Disque
@@ -32,7 +33,7 @@ _COLUMNS: Final = ("node", "id", "state", "version", "jobs", "queues", "memory",
 _timeout = click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0, 86_400),
+    type=FiniteRange(0, 86_400),
     default=60.0,
     show_default=True,
     help="Seconds within which all nodes must know each other.",

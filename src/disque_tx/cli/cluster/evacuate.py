@@ -10,6 +10,7 @@ import click
 from disque_tx.cli.cluster.options import a_node, agreed, yes_option
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.output import Bar
 from disque_tx.client.blocking import Disque
 from disque_tx.errors import DisqueError
@@ -39,7 +40,7 @@ class CannotEvacuate(DisqueError):
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     help="Wait for so many seconds at the most; implies --wait.",
 )
 @click.option("--cancel", is_flag=True, help="Stay in the cluster, with the jobs still there.")

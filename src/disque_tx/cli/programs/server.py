@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _test_memory(words: list[str]) -> int:
     """Write this much memory and read it back."""
-    if len(words) != 1 or not words[0].isdigit():
+    if len(words) != 1 or not words[0].isascii() or not words[0].isdigit():
         print("Please specify the amount of memory to test in megabytes.")
         print("Example: disque-server --test-memory 4096")
         return 1

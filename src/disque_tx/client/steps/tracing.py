@@ -55,7 +55,7 @@ class Tracing:
 
     def begin(self, words: Sequence[Word]) -> RequestSpan | None:
         """A request is about to be made; ``None`` if it neither adds nor fetches jobs."""
-        if words[0] == "ADDJOB":
+        if words[0] == "ADDJOB" and len(words) > 1:
             given = self._context.get_value(_SENDING)
             if given is not None:
                 return _Sending(self, given, False)
@@ -146,10 +146,12 @@ class _Sending:
         self._own = own
 
     def answered(self, address: Address, value: Any) -> None:
-        job_id = value if isinstance(value, str) else getattr(value, "id", None)
+        # Of ``execute`` with WITHNEW the value is an array that begins with the ID.
+        value = value[0] if isinstance(value, list) else value
+        job_id = value if isinstance(value, str | bytes) else getattr(value, "id", None)
         self._span.set_attributes(_server(address))
         if job_id is not None:
-            self._span.set_attribute("messaging.message.id", job_id)
+            self._span.set_attribute("messaging.message.id", _shown(job_id))
         if self._own:
             self._span.end()
 
@@ -168,9 +170,11 @@ class _Receiving:
     def answered(self, address: Address, value: Any) -> None:
         if not value:
             return
-        names = {job.queue for job in value}
+        # Of ``execute`` the value is the reply itself: a job begins with its queue and its ID.
+        jobs = [job[:2] if isinstance(job, list) else (job.queue, job.id) for job in value]
+        names = {queue for queue, _ in jobs}
         queue = _shown(names.pop()) if len(names) == 1 else ""
-        attributes = _attributes("receive", queue) | _which([job.id for job in value])
+        attributes = _attributes("receive", queue) | _which([_shown(job_id) for _, job_id in jobs])
         self._tracing.receive(self._since_ns, attributes | _server(address), queue).end()
 
     def failed(self, error: BaseException) -> None:

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.client import CannotConnect, ClientError, Refused
+from disque_tx.client import ClientError, Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions, options_from_id
-from disque_tx.client.requests.moving import BACK
 from disque_tx.messages.limits import U32_MAX
 from disque_tx.text.letters import NAMES, letter_bytes, letter_history, letter_members
 from disque_tx.worker.base.errors import WorkerError
+from disque_tx.worker.settling.requeueing import Requeueing
 
 _NAMES: Final = ("queue", "id")
 _TEXTS: Final = ("reason", "traceback", "worker")
@@ -159,13 +159,15 @@ _Opener = Callable[[str], AbstractContextManager[Disque]]
 class DeadJob:
     """A dead job. ``id``: of the job, or of the letter when that cannot be read. ``dead_queue``:
     where its letters lie. ``letters``: IDs of the letters, and the address of the node that each is
-    queued at. ``letter``: ``None`` when it cannot be read; then ``trouble`` says why."""
+    queued at. ``letter``: ``None`` when it cannot be read; then ``trouble`` says why. ``loaded``:
+    letters that are not queued yet since they came from the log."""
 
     id: str
     dead_queue: str
     letters: dict[str, str]
     letter: Letter | None
     trouble: str = ""
+    loaded: frozenset[str] = frozenset()
 
 
 class DeadLetters:
@@ -203,15 +205,17 @@ class DeadLetters:
         self, found: dict[tuple[str, str], DeadJob], node: Disque, name: str, of: str
     ) -> None:
         """Add the letters in a queue; ``of``: only those that say that they are of this one."""
-        rows = [(job.id, job.body) for job in node.queue_peek(name, LETTERS_MAX)]
+        rows = [(job.id, job.body, False) for job in node.queue_peek(name, LETTERS_MAX)]
         if _loaded_queues(node, name, True):
             rows += [
-                (job.id, job.body)
+                (job.id, job.body, True)
                 for job in node.job_scan(name, ("active",))
                 if job.body is not None
             ]
-        for job_id, body in rows:
+        for job_id, body, loaded in rows:
             entry = _entry(job_id, body, name, str(node.address()))
+            if loaded:
+                entry = attrs.evolve(entry, loaded=frozenset((job_id,)))
             if not of or (entry.letter is not None and entry.letter.queue == of):
                 _merge(found, entry)
 
@@ -222,28 +226,18 @@ class DeadLetters:
         A node of disque-tx does both in one step. With an original, or another number of copies, a
         crash in between leaves the letters, and requeueing them again adds the job twice.
 
+        :raises LetterTaken: somebody else has put the letter back since it was listed, say.
         :raises OutcomeUnknown: the job may have been added; the letters are still there.
         """
-        if replicate is not None or not self._moved(entry):
+        requeueing = Requeueing(self._at, entry.letters, entry.loaded)
+        moved = requeueing.move(entry.dead_queue) if replicate is None else ""
+        if not moved:
             options = letter.add_options.with_replicate(replicate)
-            self._client.add_job_with(letter.queue, letter.body, options)
-            self._client.ack_jobs(*entry.letters)
+            requeueing.add(self._client, letter.queue, letter.body, options)
+        others = [letter_id for letter_id in entry.letters if letter_id != moved]
+        if others:
+            self._client.ack_jobs(*others)
         self._count(entry)
-
-    def _moved(self, entry: DeadJob) -> bool:
-        """Whether a node put the job of one of the letters back, and the others are dropped."""
-        for letter_id, address in entry.letters.items():
-            try:
-                with self._at(address) as node:
-                    moved = node.queue_move(entry.dead_queue, BACK, job_ids=[letter_id], dead=True)
-            except (CannotConnect, Refused):
-                continue
-            if moved:
-                others = [other for other in entry.letters if other != letter_id]
-                if others:
-                    self._client.ack_jobs(*others)
-                return True
-        return False
 
     def _at(self, address: str) -> AbstractContextManager[Disque]:
         if address == str(self._client.address()):
@@ -345,5 +339,6 @@ def _merge(found: dict[tuple[str, str], DeadJob], entry: DeadJob) -> None:
     key = (entry.dead_queue, entry.id)
     known = found.get(key)
     if known is not None:
-        entry = attrs.evolve(known, letters=known.letters | entry.letters)
+        letters, loaded = known.letters | entry.letters, known.loaded | entry.loaded
+        entry = attrs.evolve(known, letters=letters, loaded=loaded)
     found[key] = entry

@@ -14,7 +14,8 @@
    ignore it. It becomes a dead letter at its first failure.
 6. Where the nodes have a policy for the queue of the job, they do this: with ``retry-delay``, NACK
    comes at once, and the node holds the job back; with ``max-deliveries``, only the node makes dead
-   letters of jobs that failed too often (see ``nodepolicies``). NACK contains the reason then.
+   letters of jobs that failed too often (see ``nodepolicies``). NACK contains the reason then. If a
+   result was asked for, ADDJOB of the failure comes before the NACK with which the letter is made.
 7. A handler in a thread cannot be stopped. When it is given up, its job is delivered again after
    its RETRY, unless it has no attempt left.
 """
@@ -96,7 +97,7 @@ class FailureHandler:
             self.bury(held, failed)
         else:
             self._remember(held, failed)
-            self._log(held, failed, "after its RETRY")
+            self._log(held, failed, "next after its RETRY")
             self._settling.leave(held)
 
     def bury(self, held: HeldJob, failed: JobFailure) -> None:
@@ -130,18 +131,30 @@ class FailureHandler:
         self._remember(held, failed)
         if rules.backoff or rules.letters:
             held.reason = failed.reason
+        if held.reply is not None and rules.are_over(held.context.attempt):
+            rules = await self._policies.of(held.context.queue, now=True)
+            if rules.are_over(held.context.attempt):
+                await self._leave_to_node(held, failed, held.reply)
+                return
         if rules.backoff:
-            self._log(held, failed, "as the policy of its queue says")
+            self._log(held, failed, "next as the policy of its queue says")
             self._settling.nack(held)
             return
         full = len(self._waiting) >= self._policy.waiting_max
         if self._stopping or full or held.context.lease_lost:
-            self._log(held, failed, "as soon as a worker takes it")
+            self._log(held, failed, "next as soon as a worker takes it")
             self._settling.nack(held)
             return
         wait_s = self._policy.backoff.wait_s(held.context.attempt, self._random)
         self._waiting[held] = self._clock.callLater(wait_s, self._give_back, held)
-        self._log(held, failed, f"in {wait_s:.1f} s")
+        self._log(held, failed, f"next in {wait_s:.1f} s")
+
+    async def _leave_to_node(self, held: HeldJob, failed: JobFailure, reply: str) -> None:
+        """Give back a job of which the node makes a dead letter: who waits for the result learns
+        only from the worker that there is none."""
+        self._log(held, failed, "its node gives it up, as the policy of its queue says")
+        await self._settling.add(reply, encoded_failure(failed.reason), self._policy.result_options)
+        self._settling.nack(held)
 
     def _give_back(self, held: HeldJob) -> None:
         timer = self._waiting.pop(held)
@@ -170,9 +183,10 @@ class FailureHandler:
     def _log(
         self, held: HeldJob, failed: JobFailure, following: str | None, dead: str = ""
     ) -> None:
-        """Log a failure. ``following``: when the next attempt is, ``None`` if there is none; then
-        the traceback is logged, too."""
+        """Log a failure. ``following``: what happens to the job, ``None`` if it becomes a dead
+        letter; then the traceback is logged, too."""
         context = held.context
+        most = self._policies.known(context.queue).letters or held.retries_max + 1
         _log.warn(
             "{task} failed at job {id} of queue {queue!r}, try {n} of {most},"
             " {following}: {reason}{trace}",
@@ -180,8 +194,8 @@ class FailureHandler:
             id=context.id,
             queue=context.queue,
             n=context.attempt,
-            most=1 if held.lease.retry_s == 0 else max(held.retries_max + 1, context.attempt),
-            following=f"it goes to {dead!r}" if following is None else f"next {following}",
+            most=1 if held.lease.retry_s == 0 else max(most, context.attempt),
+            following=f"it goes to {dead!r}" if following is None else following,
             reason=failed.reason,
             trace=f"\n{failed.trace.rstrip()}" if following is None and failed.trace else "",
         )

@@ -21,20 +21,29 @@ _NONE: Final = (b"0", b"0.0")
 
 @attrs.frozen
 class QueueRules:
-    """``backoff``: nodes delay the next delivery of a failed job. ``letters``: they make a dead
-    letter of a job that was delivered too often."""
+    """``backoff``: nodes delay the next delivery of a failed job. ``letters``: after how many
+    deliveries they make a dead letter of a job, 0 for never. ``own``: the dead letters of the queue
+    go to the queue itself, whose jobs nodes do not give up."""
 
     backoff: bool = False
-    letters: bool = False
+    letters: int = 0
+    own: bool = False
 
     @classmethod
-    def read(cls, reply: Any) -> QueueRules:
-        """From the reply to QPOLICY GET: setting, value and pattern of each."""
+    def read(cls, reply: Any, queue: str) -> QueueRules:
+        """From the reply to QPOLICY GET for this queue: setting, value and pattern of each."""
         values = {row[0]: row[1] for row in reply or () if len(row) > 1}
+        name = queue.encode("utf-8", "surrogateescape")
         return cls(
             values.get(b"retry-delay", b"0") not in _NONE,
-            values.get(b"max-deliveries", b"0") not in _NONE,
+            int(values.get(b"max-deliveries", b"0")),
+            values.get(b"dead-queue", b"").replace(b"{queue}", name) == name,
         )
+
+    def are_over(self, attempt: int) -> bool:
+        """Whether nodes make a dead letter of a job that is given back after this attempt, the
+        first being 1."""
+        return 0 < self.letters <= attempt and not self.own
 
 
 class NodePolicies:
@@ -49,17 +58,18 @@ class NodePolicies:
         """What was found last; nothing is asked."""
         return self._known[queue][1] if queue in self._known else QueueRules()
 
-    async def of(self, queue: str) -> QueueRules:
-        """The rules of a queue. A node that does not answer leaves everything to the worker."""
+    async def of(self, queue: str, now: bool = False) -> QueueRules:
+        """The rules of a queue; ``now``: those of this moment. A node that does not answer leaves
+        everything to the worker."""
         now_s = self._clock.seconds()
         until_s, rules = self._known.get(queue, (0.0, QueueRules()))
-        if queue in self._known and now_s < until_s:
+        if queue in self._known and now_s < until_s and not now:
             return rules
         try:
-            rules = QueueRules.read(await self._client.execute("QPOLICY", "GET", queue))
+            rules = QueueRules.read(await self._client.execute("QPOLICY", "GET", queue), queue)
         except Refused:
             rules = QueueRules()
-        except (ClientError, TypeError, LookupError):
+        except (ClientError, TypeError, LookupError, ValueError):
             return rules
         if len(self._known) >= _QUEUES_MAX:
             self._known.clear()

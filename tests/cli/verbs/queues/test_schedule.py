@@ -69,11 +69,24 @@ class ScheduleVerbTests(VerbCase):
         self.assertEqual((0, f"{count}\n", ""), self.schedule("repair"))
         self.assertGreaterEqual(count, 2)
 
+    def test_bodies(self) -> None:
+        """Programs get the very bytes of a body, as they do from drain: those that are not UTF-8
+        are not mixed up with the text that stands for them."""
+        for name, body in (("bytes", b"\xff"), ("text", rb"\xff")):
+            self.connection.call("SCHEDULE", "SET", name, "EVERY", 60, "QUEUE", "q", body)
+        _, text, _ = self.schedule("list", "--json")
+        found = [json.loads(line)["body"] for line in text.splitlines()]
+        self.assertEqual([{"base64": "/w=="}, r"\xff"], found)
+        _, text, _ = self.schedule("get", "bytes", "--json")
+        self.assertEqual({"base64": "/w=="}, json.loads(text)["body"])
+
     def test_errors(self) -> None:
         """Errors are the node's, which say what is wrong with which word."""
         for words, text in (
             (("set", "s", "61 * * * *", "q", "b"), "Bad minute"),
             (("set", "s", "0", "q", "b"), "EVERY takes 1 to"),
+            (("set", "s", "²", "q", "b"), "is no cron expression"),
+            (("set", "s", "9" * 5_000, "q", "b"), "refused SCHEDULE"),
             (("set", "s", "@daily", "q", "b", "--tz", "Mars"), "There is no time zone 'Mars'"),
             (("get", "s"), "There is no schedule of this name"),
             (("run", "s"), "There is no schedule of this name"),

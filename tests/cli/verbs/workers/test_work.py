@@ -86,6 +86,7 @@ class WorkTests(VerbCase):
             ((handler, "-q", "a", "--weight", "=3"), "'=3' is not QUEUE=N."),
             ((handler, "-q", "a", "--weight", "a=x"), "'a=x' is not QUEUE=N."),
             ((handler, "-q", "a", "--addresses", "no address:x"), "Error: "),
+            ((handler, "-q", "a", "--addresses", ""), "'' is not the address of a node"),
             ((handler, "-q", "a", "-c", "0"), "Error: "),
             ((handler, "-q", "a", "-c", "10001"), "Error: "),
             ((handler, "-q", "a", "--time-limit", "0"), "Error: "),

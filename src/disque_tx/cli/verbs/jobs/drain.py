@@ -143,7 +143,8 @@ def command(
 
     A job is acknowledged only after it was written, and synced if the output is a file. So no job
     is lost when this is killed; the last ones may be written and delivered again. Jobs with RETRY 0
-    are delivered at most once: those being written are lost when this is killed.
+    are delivered at most once: they cannot be given back, neither when this ends early nor by
+    --keep; their IDs are printed then.
     """
     with Members(options) as members, members.cluster() as client:
         total = count or waiting(members, queue)
@@ -157,3 +158,6 @@ def command(
             finally:
                 how = "copied" if keep else "drained"
                 click.echo(f"{counted(drain.done, 'job')} {how}", err=True)
+                fetcher.report()
+        if fetcher.stranded:
+            raise SystemExit(1)

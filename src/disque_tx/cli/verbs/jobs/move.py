@@ -21,6 +21,7 @@ import click
 
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
 from disque_tx.client.addresses import seeds
@@ -131,7 +132,7 @@ def _is_same(source: Disque, target: Disque) -> bool:
 @click.option(
     "--replicate", type=click.IntRange(*REPLICATE_RANGE), help="Copies; by default as before."
 )
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Jobs per second at most.")
+@click.option("--rate", type=FiniteRange(0, min_open=True), help="Jobs per second at most.")
 @limits
 @click.pass_obj
 def command(
@@ -149,11 +150,11 @@ def command(
     A job is added to the new queue first, and then acknowledged in the old one: when this is ended
     early no job is lost, and one may be in both. IDs are new, counters start at zero. Jobs with
     RETRY 0 are delivered at most once: none of them is in both queues, they keep one copy, and
-    those being moved are lost when this is killed.
+    those being moved are lost when this ends early; their IDs are printed, unless it is killed.
 
     The password of another cluster is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
     """
-    there = _elsewhere(options, to_address) if to_address else Members(options)
+    there = _elsewhere(options, to_address) if to_address is not None else Members(options)
     with Members(options) as here, here.cluster() as source, there.cluster() as target:
         if queue == to_queue and _is_same(source, target):
             raise click.UsageError("QUEUE and QUEUE2 are the same queue of the same cluster.")
@@ -164,6 +165,7 @@ def command(
                 move.run(fetcher, count, advance)
             finally:
                 _report(move)
+                fetcher.report()
 
 
 def _report(move: Move) -> None:

@@ -16,6 +16,7 @@ import click
 
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.jobs import lines as joblines
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job
@@ -89,7 +90,7 @@ class Tail:
 @click.option(
     "-i",
     "interval_s",
-    type=click.FloatRange(0.01, 86_400),
+    type=FiniteRange(0.01, 86_400),
     default=1.0,
     show_default=True,
     help="Seconds between two polls, with -f.",

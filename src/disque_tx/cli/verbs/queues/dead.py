@@ -18,6 +18,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.messages.limits import REPLICATE_RANGE
 from disque_tx.text.counts import counted
 from disque_tx.worker.settling.deadletters import DeadJob, DeadLetters, Letter
+from disque_tx.worker.settling.requeueing import LetterTaken
 from disque_tx.worker.tasks.policy import cut_name
 
 _PREFIX: Final = "dead:"
@@ -50,7 +51,7 @@ def command(context: click.Context, addresses: str | None) -> None:
     of a queue.
     """
     options = context.obj or ClientOptions()
-    nodes = addresses.split(",") if addresses else options.nodes
+    nodes = addresses.split(",") if addresses is not None else options.nodes
     try:
         members = context.with_resource(Members(options, nodes))
     except BadAddress as error:
@@ -194,19 +195,20 @@ def requeue(
     delivered at most once.
 
     Nodes of disque-tx do both in one step (QMOVE). With an original, and with --replicate, it is
-    ADDJOB, then ACKJOB: when this is interrupted in between, the letter stays, and its job may be
-    done twice if it is requeued again.
+    ADDJOB, then ACKJOB: when this is interrupted in between, the letter is there again after its
+    RETRY, and its job may be done twice if it is requeued again. Of several people who requeue the
+    same letter at the same time one does.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
     done = 0
     try:
         for entry in _progress(chosen, "requeue"):
-            trouble = entry.trouble
+            trouble = f"stays: {entry.trouble}"
             if entry.letter is not None:
                 trouble = _requeued(mailbox, entry, entry.letter, replicate)
             if trouble:
                 # One that a node refuses is not in the way of the others.
-                click.echo(f"{_plain(entry.id)} stays: {_plain(trouble)}", err=True)
+                click.echo(f"{_plain(entry.id)} {_plain(trouble)}", err=True)
             else:
                 done += 1
     finally:
@@ -217,11 +219,13 @@ def requeue(
 
 
 def _requeued(mailbox: DeadLetters, entry: DeadJob, letter: Letter, replicate: int | None) -> str:
-    """Why a node does not take the job; empty if it does."""
+    """Why the job is not added, behind its ID; empty if it is."""
     try:
         _guarded(partial(mailbox.requeue, entry, letter, replicate), passed=(Refused,))
     except Refused as error:
-        return str(error)
+        return f"stays: {error}"
+    except LetterTaken as error:
+        return f"is not requeued: {error}"
     return ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from disque_tx.cli.formatting import jsonable
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
@@ -16,6 +17,7 @@ from disque_tx.client.options import AddOptions
 from disque_tx.client.requests.schedules import MISSED, Schedule
 
 _COLUMNS: Final = ("name", "when", "zone", "state", "queue", "last", "next", "error")
+_DIGITS_MAX: Final = 20
 _json = click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 
 
@@ -66,7 +68,7 @@ def _text(value: Any) -> str:
 
 def _documents(found: Sequence[Schedule]) -> None:
     for one in found:
-        output.document(_values(one))
+        output.document(_values(one) | {"body": jsonable(one.body)})
 
 
 def _values(one: Schedule) -> dict[str, Any]:
@@ -96,6 +98,11 @@ def _row(one: Schedule) -> tuple[str, ...]:
 def _time(time: datetime | None) -> str | None:
     """In UTC, as all tools read it."""
     return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_interval(when: str) -> bool:
+    """Whether this is a number of seconds. One that is too long is left to the node to refuse."""
+    return when.isascii() and when.isdigit() and len(when) <= _DIGITS_MAX
 
 
 @command.command("set")
@@ -132,7 +139,7 @@ def change(
     with Members(options) as members:
         members.cluster().schedule_set(
             name,
-            int(when) if when.isdigit() else when,
+            int(when) if _is_interval(when) else when,
             queue,
             body,
             tz=tz,

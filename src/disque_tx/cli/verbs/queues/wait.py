@@ -6,12 +6,13 @@ import click
 
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 
 
 @click.command("wait")
 @click.argument("job_id", metavar="ID")
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0.001), help="In seconds; none by default."
+    "--timeout", "timeout_s", type=FiniteRange(min=0.001), help="In seconds; none by default."
 )
 @click.pass_obj
 def command(options: ClientOptions, job_id: str, timeout_s: float | None) -> None:

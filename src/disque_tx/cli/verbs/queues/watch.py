@@ -14,6 +14,7 @@ import click
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.verbs.base import output
 from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.survey import whole_survey
 from disque_tx.cli.verbs.queues.figures import (
     COLUMNS,
@@ -124,7 +125,7 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
 @click.option(
     "-i",
     "interval_s",
-    type=click.FloatRange(0.01, 86_400),
+    type=FiniteRange(0.01, 86_400),
     default=1.0,
     show_default=True,
     help="Seconds between two samples.",

@@ -24,6 +24,7 @@ from disque_tx.cli.connection import (
 from disque_tx.cli.options import ClientOptions
 from disque_tx.cli.replies import ErrorReply, Reply
 from disque_tx.cli.verbs.base import output
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.client import addresses
 from disque_tx.client.errors import BadAddress
 from disque_tx.errors import DisqueError
@@ -121,7 +122,7 @@ def _within(seconds: float) -> Iterator[None]:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0, 86_400, min_open=True),
+    type=FiniteRange(0, 86_400, min_open=True),
     default=None,
     help=f"Seconds for everything together; default {_TIME_S:g}.",
 )

@@ -18,6 +18,7 @@ from twisted.logger import (
 )
 
 from disque_tx.cli.options import ClientOptions
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
 from disque_tx.worker.base.errors import BadHandlers, ImportFailed
@@ -40,7 +41,7 @@ from disque_tx.worker.tasks.routes import load_handlers
 @click.option(
     "--grace",
     "grace_s",
-    type=click.FloatRange(0, 86_400),
+    type=FiniteRange(0, 86_400),
     default=30.0,
     show_default=True,
     help="Seconds that running handlers have after SIGTERM.",
@@ -48,7 +49,7 @@ from disque_tx.worker.tasks.routes import load_handlers
 @click.option(
     "--time-limit",
     "time_limit_s",
-    type=click.FloatRange(0, 86_400, min_open=True),
+    type=FiniteRange(0, 86_400, min_open=True),
     default=3600.0,
     show_default=True,
     help="Seconds that a handler without a limit of its own may take.",
@@ -95,7 +96,7 @@ def command(
     try:
         found = load_handlers(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}
-        nodes = addresses.split(",") if addresses else given.nodes
+        nodes = addresses.split(",") if addresses is not None else given.nodes
         # Check the addresses before the reactor starts.
         seeds(nodes)
         client = partial(DisqueClient, nodes, password=given.secret, tls=given.encryption or False)

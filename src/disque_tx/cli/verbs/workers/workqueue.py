@@ -19,6 +19,7 @@ from twisted.logger import (
 )
 
 from disque_tx.cli.options import ClientOptions
+from disque_tx.cli.verbs.base.numbers import FiniteRange
 from disque_tx.cli.verbs.base.output import Bar
 from disque_tx.cli.verbs.base.reactor import SignalHandling, run
 from disque_tx.workqueue import (
@@ -63,7 +64,7 @@ def _some_prefixes(_ctx: object, _param: object, values: tuple[str, ...]) -> lis
     return [_key_prefix(value) for value in values]
 
 
-_SECONDS: Final = click.FloatRange(min=0, min_open=True, max=1e9)
+_SECONDS: Final = FiniteRange(min=0, min_open=True, max=1e9)
 _prefixes = click.option(
     "--prefix",
     "prefixes",

@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 import attrs
 
+from disque_tx.core.jobs.job import LOADED
 from disque_tx.worker.settling.deadletters import Letter
 from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
+from tests.protocols.http.httpbench import parsed, request
 
 _LETTERS = "/api/v1/queues/mail/dead-letters"
 
@@ -102,6 +104,35 @@ class AnswerTests(LetterCase):
         (failed,) = answer["failed"]
         self.assertEqual((name, "PAUSED"), (failed["id"], failed["code"]))
         self.assertEqual(1, self.call(b"QLEN", b"dead:mail"))
+
+    def test_at_once(self) -> None:
+        """When two people put the same letters back at the same time, or a program repeats its
+        request before the answer, each job is there once; who came later is told."""
+        for _ in range(20):
+            self.add(self.changed(body=bytes(100_000)))
+        answers = []
+        connections = [self.connect() for _ in range(2)]
+        for channel, _ in connections:
+            channel.dataReceived(request("POST", f"{_LETTERS}/requeue", {"all": True}))
+        for channel, transport in connections:
+            self.let_answer(transport, complete=True)
+            answers.append(parsed(transport.value())[0].json)
+            self.hang_up(channel)
+        self.assertEqual(20, sum(answer["count"] for answer in answers))
+        codes = {one["code"] for answer in answers for one in answer["failed"]}
+        self.assertEqual({"NOJOB"}, codes)
+        self.assertEqual((0, 20), (self.call(b"QLEN", b"dead:mail"), self.call(b"QLEN", b"mail")))
+
+    def test_loaded(self) -> None:
+        """A letter that came from the log is put back as others, before it is queued again."""
+        name = self.add(letter("down")).encode()
+        self.call(b"DEQUEUE", name)
+        jobs = self.root.server.node.jobs
+        job = jobs.get(name)
+        assert job is not None
+        jobs.set_whereabouts(job, LOADED)
+        self.assertEqual(1, self.do("requeue", all=True)["count"])
+        self.assertEqual(1, self.call(b"QLEN", b"mail"))
 
 
 class OptionTests(LetterCase):

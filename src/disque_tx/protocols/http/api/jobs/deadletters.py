@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.base.holders import at_one
+from disque_tx.protocols.http.api.base.holders import Place, at_one
 from disque_tx.protocols.http.api.base.values import (
     FLAG,
     NODES,
@@ -16,6 +16,7 @@ from disque_tx.protocols.http.api.base.values import (
     ROOT,
     TEXT,
     array,
+    pairs,
     schema,
     take_bytes,
     text,
@@ -48,6 +49,10 @@ from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter
 #: Groups of letters that are listed, and letters of each, IDs and all.
 _LISTED_MAX: Final = 100
 _ADD_TIMEOUT_MS: Final = 5_000
+_TAKEN: Final = (
+    "The letter is not in its queue any more: somebody else has put it back, dropped it or fetched"
+    " it."
+)
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
 #: Bytes of all letters that a list reads.
@@ -149,7 +154,8 @@ async def _count(exchange: Exchange, choice: Choice) -> dict[str, Any]:
 
 async def requeue(exchange: Exchange) -> dict[str, Any]:
     """Add the jobs to their queues again, each before its letter is dropped: a crash in between
-    leaves the letter."""
+    leaves the letter. Before that each letter is taken out of its queue, which only one of several
+    requests at the same time can do, so that no job is added twice."""
     values = exchange.json()
     choice, when, body = choice_of(values), when_of(values), _edited(values)
     if only_counts(values):
@@ -160,7 +166,12 @@ async def requeue(exchange: Exchange) -> dict[str, Any]:
             if entry.letter is None:
                 raise CommandError("ERR", entry.reason)
             letter = entry.letter if body is None else attrs.evolve(entry.letter, body=body)
-            await exchange.call(*_words(letter, when.delay_of(done)))
+            await _take(exchange, entry.place)
+            try:
+                await exchange.call(*_words(letter, when.delay_of(done)))
+            except CommandError:
+                await at_one(exchange, entry.place.node, b"ENQUEUE", entry.letter_id)
+                raise
             await at_one(exchange, entry.place.node, b"ACKJOB", entry.letter_id)
             done += 1
         except CommandError as error:
@@ -170,6 +181,22 @@ async def requeue(exchange: Exchange) -> dict[str, Any]:
                 failed.append({"id": text(entry.letter_id), **what})
     _keep(exchange, b"REQUEUE", choice, done)
     return {"count": done, "failed": failed, "failed_count": failed_count}
+
+
+async def _take(exchange: Exchange, place: Place) -> None:
+    """Take a letter out of its queue. One that came from the log is queued before that. Raises
+    ``CommandError`` if it is neither."""
+    if not await at_one(exchange, place.node, b"DEQUEUE", place.job_id):
+        if await _is_loaded(exchange, place):
+            await at_one(exchange, place.node, b"ENQUEUE", place.job_id)
+            if await at_one(exchange, place.node, b"DEQUEUE", place.job_id):
+                return
+        raise CommandError("NOJOB", _TAKEN)
+
+
+async def _is_loaded(exchange: Exchange, place: Place) -> bool:
+    row = await at_one(exchange, place.node, b"OUTLINE", place.job_id)
+    return row is not None and pairs(row).get("place") == "loaded"
 
 
 def _edited(values: dict[str, Any]) -> bytes | None:
