@@ -238,7 +238,7 @@ class OneNodeTests(WorkTestCase):
         heartbeats = partial(self.disque.info, "commandstats")
         wait_for(lambda: "cmdstat_working" in heartbeats(), "the worker holds the job")
         worker.send_signal(signal.SIGTERM)
-        wait_for(lambda: "stops; 1 jobs" in self.output(), "the worker stops fetching")
+        wait_for(lambda: "stops, with 1 job here" in self.output(), "the worker stops fetching")
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(130, worker.wait(5))
 
