@@ -45,6 +45,9 @@ class QueueFindingTests(SynchronousTestCase):
         are, with the page of their queue."""
         (finding,) = self.found(attrs.evolve(_WAITING, name="dead:mail"))
         self.assertEqual("7 dead letters in dead:mail: jobs that failed for good", finding.what)
+        self.assertIn("disque dead list mail; ", finding.advice)
+        (odd,) = self.found(attrs.evolve(_WAITING, name="dead:a;rm -r b"))
+        self.assertIn("disque dead list 'a;rm -r b'; ", odd.advice)
         self.assertEqual("#/queues/mail", finding.link)
         for name, policy in (("graveyard", "graveyard"), ("x/mail/y", "x/{queue}/y")):
             (finding,) = self.found(attrs.evolve(_WAITING, name=name), policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
@@ -203,7 +204,7 @@ def _dead(survey: Survey) -> Iterator[Finding]:
                 _CLUSTER,
                 f"{queue.queued} {many} in {printable(queue.name)}{more}: jobs that failed for"
                 " good",
-                f"disque dead list {printable(of)}; requeue or drop them.",
+                f"disque dead list {shlex.quote(printable(of))}; requeue or drop them.",
                 _since_s(queue, survey),
                 _page(of),
             )

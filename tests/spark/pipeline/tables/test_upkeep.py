@@ -185,7 +185,12 @@ class VersionTests(UpkeepCase):
         optimize(self.table)
         self.assertEqual(0, vacuum(self.table))
         self.assertEqual(3, len(self.table_files()))
+        before = EventTableLog(self.table).log.version - 1
+        EventTableLog(self.table, as_of=before)
         self.assertEqual(2, vacuum(self.table, keep_hours=0))
+        error = self.assertRaises(BadTable, EventTableLog, self.table, as_of=before)
+        self.assertIn(f"as of {before} any more: ", str(error))
+        self.assertIn("removed 2 files of that version", str(error))
         self.assertEqual(1, len(self.table_files()))
         self.assert_each_once(self.events)
 

@@ -8,10 +8,11 @@ from typing import Final
 import pyarrow as pa
 
 from disque_tx.spark.errors import BadTable
-from disque_tx.spark.paths import check_apart, exists, is_absent, resolved
+from disque_tx.spark.paths import check_apart, exists, files_below, is_absent, resolved
 from disque_tx.spark.pipeline.tables.deltalog import DeltaLog
 from disque_tx.spark.pipeline.tables.runs import Runs
 from disque_tx.spark.schema import arrow_schema
+from disque_tx.text.counts import counted
 
 EVENTS: Final = "events"
 #: The columns of the table of events except ``dt``, by which it is partitioned.
@@ -33,8 +34,8 @@ class EventTableLog:
     ``create``: whether to create the table in an empty or missing folder. ``as_of``: a version, or
     a time in ISO 8601, at which it is looked at. ``inputs``: resolved paths that are read.
 
-    :raises BadTable: when it is not a table of events, has no such version, or has the layout of
-        an earlier version of this program.
+    :raises BadTable: when it is not a table of events, has no such version or not all its files
+        any more, or has the layout of an earlier version of this program.
     :raises OutputOverlaps: when a new table would be in an input, or around one.
     """
 
@@ -52,6 +53,8 @@ class EventTableLog:
             _check_absent(self.root, create)
             log = DeltaLog.create(self.root, event_schema(), EVENTS, ("dt",))
         self.log = log
+        if as_of is not None:
+            _check_kept(log, as_of)
         if self.log.what != EVENTS:
             raise BadTable(
                 f"{self.root} is a Delta table, but not one of 'disque-pipeline ingest'."
@@ -96,6 +99,17 @@ def is_table(path: str) -> bool:
 def is_former(root: str) -> bool:
     """Whether there is a table of the former layout at a resolved path."""
     return exists(f"{root}/{_FORMER}")
+
+
+def _check_kept(log: DeltaLog, as_of: int | str) -> None:
+    there = {name for name, _ in files_below(log.root)}
+    gone = sum(file.path not in there for file in log.files())
+    if gone:
+        raise BadTable(
+            f"{log.root} cannot be read as of {as_of} any more: 'disque-pipeline vacuum', say, has"
+            f" removed {counted(gone, 'file')} of that version. Look at a later one, of those that"
+            " 'disque-pipeline history' lists."
+        )
 
 
 def _check_absent(root: str, create: bool) -> None:
