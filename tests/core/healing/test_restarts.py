@@ -181,7 +181,7 @@ class RestartTests(HealCase):
 
     def test_full_and_others(self) -> None:
         """A job that has ended meanwhile is not in the way of the others in the same answer, and
-        nodes look at once for another holder."""
+        what lacks is known soon."""
         ids = [self.add_job(0, replicate=5) for _ in range(3)]
         node, sender = self.flow.nodes[0], self.flow.entry(0, 1)
         self.restart(1)
@@ -193,6 +193,8 @@ class RestartTests(HealCase):
         entries = [HandoverEntry(job_id, NOT_HELD) for job_id in ids]
         node.evacuation.receive(sender, HandoverMessage(RESTARTED, entries, ANSWER | FULL))
         self.assertEqual([4, 4], [len(self.job(0, job_id).nodes) for job_id in ids[1:]])
+        self.pass_ms(_SOON_MS)
+        self.assertEqual(2, node.healing.lacking)
 
     def never_got(self, job_id: bytes) -> int:
         """A node that the list of the job names at all holders, though it has no copy."""
