@@ -210,13 +210,13 @@ class DowngradeTests(FleetTestCase):
         status, output, error = disque("cluster", "downgrade", *at, "--check")
         self.assertEqual((1, ""), (status, error))
         for address in addresses(*self.nodes):
-            self.assertIn(f"{address}: policies of 1 patterns: mail:*", output)
-        self.assertIn("1 schedules: nightly", output)
-        self.assertIn("1 keys of jobs", output)
+            self.assertIn(f"{address}: policies of 1 pattern: mail:*", output)
+        self.assertIn("1 schedule: nightly", output)
+        self.assertIn("1 key of jobs", output)
         self.assertEqual(2, disque("cluster", "downgrade", *at, "--do")[0])
         status, output, error = disque("cluster", "downgrade", *at, "--do", "--yes", "--json")
         self.assertEqual(1, status)
-        self.assertIn("policies of 1 patterns, 1 schedules", error)
+        self.assertIn("policies of 1 pattern, 1 schedule", error)
         left = json.loads(output)[addresses(first)[0]]
         self.assertEqual(([], [], True), (left["policies"], left["schedules"], left["keys_in_log"]))
         first.kill()

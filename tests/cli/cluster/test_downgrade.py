@@ -38,7 +38,7 @@ class DowngradeTests(VerbCase):
             "policies of 6 patterns: p0, p1, p2, p3, p4 and 1 more",
             "7 schedules: s0, s1, s2, s3, s4 and 2 more",
             "2 keys of jobs: ADDJOB with UNIQUE is refused by originals",
-            "1 jobs in a backoff: they come back after their RETRY, perhaps sooner",
+            "1 job in a backoff: it ends with RETRY, perhaps sooner",
         ]
         self.assertEqual((1, expected, ""), self.said())
 
@@ -149,7 +149,7 @@ class DowngradeTests(VerbCase):
         self.assertEqual((0, f"{at}: nothing\n", ""), self.disque(*words, at))
         status, output, _ = self.disque(*words, logged.address)
         lines = [line.removeprefix(f"{logged.address}: ") for line in output.splitlines()]
-        keys = "1 keys of jobs: ADDJOB with UNIQUE is refused by originals"
+        keys = "1 key of jobs: ADDJOB with UNIQUE is refused by originals"
         log = "keys in the log: once the node is stopped, disque-check-aof --original"
         self.assertEqual((1, [keys, log]), (status, lines))
         status, output, errors = self.disque(*words, at, gone.address)

@@ -25,10 +25,10 @@ from disque_tx.client.errors import Refused, printable
 from disque_tx.client.requests.schedules import Schedule
 from disque_tx.text.counts import counted
 
-#: Fields of INFO policies → what they count, for people.
+#: Fields of INFO policies → what they count, for people: a noun in the plural, and more.
 _COUNTED: Final = {
     "keys": "keys of jobs: ADDJOB with UNIQUE is refused by originals",
-    "jobs_in_backoff": "jobs in a backoff: they come back after their RETRY, perhaps sooner",
+    "jobs_in_backoff": "jobs in a backoff: it ends with RETRY, perhaps sooner",
 }
 
 
@@ -53,7 +53,9 @@ class Losses:
             found.append(f"{_policies(len(self.policies))}: {_some(self.policies)}")
         if self.schedules:
             found.append(f"{counted(len(self.schedules), 'schedule')}: {_some(self.schedules)}")
-        found += [f"{count} {what}" for what, count in self.counts.items()]
+        for what, count in self.counts.items():
+            nouns, _, rest = what.partition(" ")
+            found.append(f"{counted(count, nouns.removesuffix('s'))} {rest}")
         if self.keys_in_log:
             found.append("keys in the log: once the node is stopped, disque-check-aof --original")
         return found
