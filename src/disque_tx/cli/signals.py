@@ -11,9 +11,8 @@ import os
 import select
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import BinaryIO, Final, NoReturn
 
@@ -58,34 +57,13 @@ def _at_once(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(status(number))
 
 
-@contextmanager
-def postponed() -> Iterator[None]:
-    """A signal that arrives within this context takes effect at its end, a second one at once.
+def postponed() -> AbstractContextManager[list[int]]:
+    """A signal that arrives within this context takes effect at its end, a second one ends the
+    process at once. Threads are started and waited for within one."""
+    # Not at the start of every program: the package of clients takes its time.
+    from disque_tx.client.signals import postponed as postponing
 
-    Threads are started and waited for within one: an exception that a handler raises while the main
-    thread has just acquired a lock leaves that locked, and the other threads wait for it forever.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    arrived: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if arrived:
-            _at_once(number, frame)
-        arrived.append(number)
-
-    before = {int(number): signal.getsignal(number) for number in NUMBERS}
-    handlers = {number: handler for number, handler in before.items() if callable(handler)}
-    try:
-        for number in handlers:
-            signal.signal(number, note)
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number in arrived:
-            handlers[number](number, None)
+    return postponing(_at_once)
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:

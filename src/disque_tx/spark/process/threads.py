@@ -1,23 +1,15 @@
-"""Several pieces of work at once, in threads of this process, and Ctrl-C meanwhile.
-
-An exception that a handler of a signal raises while the main thread has just acquired a lock leaves
-that locked, and whoever starts or awaits threads would wait for it forever.
-"""
+"""Several pieces of work at once, in threads of this process, and Ctrl-C meanwhile."""
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from types import FrameType
-from typing import Final, TypeVar
+from typing import TypeVar
+
+from disque_tx.client.signals import postponed
 
 _Work = TypeVar("_Work")
 _Result = TypeVar("_Result")
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def in_threads(
@@ -32,7 +24,7 @@ def in_threads(
     results: dict[int, _Result] = {}
     while missing := [at for at in range(len(work)) if at not in results]:
         failed: list[int] = []
-        with _postponed() as arrived, ThreadPoolExecutor(min(threads, len(missing))) as pool:
+        with postponed() as arrived, ThreadPoolExecutor(min(threads, len(missing))) as pool:
 
             def one(at: int, arrived: list[int] = arrived, failed: list[int] = failed) -> None:
                 if arrived or failed:
@@ -47,29 +39,3 @@ def in_threads(
         for call in calls:
             call.result()
     return [results[at] for at in range(len(work))]
-
-
-@contextmanager
-def _postponed() -> Iterator[list[int]]:
-    """The signals that have arrived within this context, and take effect at its end."""
-    arrived: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield arrived
-        return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    handlers = {number: handler for number, handler in before.items() if callable(handler)}
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if arrived:
-            handlers[signal.Signals(number)](number, frame)
-        arrived.append(number)
-
-    try:
-        for number in handlers:
-            signal.signal(number, note)
-        yield arrived
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    if arrived:
-        handlers[signal.Signals(arrived[0])](arrived[0], None)

@@ -45,14 +45,11 @@ from disque_tx.protocols.http.server.slices import Share
 from disque_tx.protocols.http.server.streaming import listing
 from disque_tx.text.similar import similar
 from disque_tx.worker.settling.deadletters import LETTERS_MAX, Letter
+from disque_tx.worker.settling.requeueing import LetterTaken
 
 #: Groups of letters that are listed, and letters of each, IDs and all.
 _LISTED_MAX: Final = 100
 _ADD_TIMEOUT_MS: Final = 5_000
-_TAKEN: Final = (
-    "The letter is not in its queue any more: somebody else has put it back, dropped it or fetched"
-    " it."
-)
 #: Bytes of a body with the IDs of all letters.
 LETTERS_BODY_BYTES: Final = 1024 * 1024
 #: Bytes of all letters that a list reads.
@@ -191,7 +188,7 @@ async def _take(exchange: Exchange, place: Place) -> None:
             await at_one(exchange, place.node, b"ENQUEUE", place.job_id)
             if await at_one(exchange, place.node, b"DEQUEUE", place.job_id):
                 return
-        raise CommandError("NOJOB", _TAKEN)
+        raise CommandError("NOJOB", str(LetterTaken()))
 
 
 async def _is_loaded(exchange: Exchange, place: Place) -> bool:
